@@ -8,29 +8,23 @@ use anyhow::{Context, Result, bail};
 use fsverdict_core::model::{Plan, Record, Run};
 use fsverdict_core::render::{self, Report};
 
+use fsverdict_host::folder::Folder;
+
 use crate::source::{Loaded, Source};
 
 /// What a run writes into its folder, besides `run.json`, by which it is known.
 const WRITTEN: [&str; 5] = ["plan.toml", "trials", "samples.csv", "report.md", "report.html"];
 
-/// A run that somebody else has packed may hold a link there, and a run that goes on removes and
-/// writes below it.
-fn check_is_folder(trials: &Path) -> Result<()> {
-    match fs::symlink_metadata(trials) {
-        Ok(it) if !it.is_dir() => {
-            bail!("{} is no folder, but a link or a file: no run has made it", trials.display())
-        }
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| trials.display().to_string())
-        }
-        _ => Ok(()),
-    }
-}
+/// The folder of a run's trials.
+const TRIALS: &str = "trials";
 
-/// A run's folder.
+/// A run's folder. It is held: whoever owns a folder above can put another in its place, and root
+/// would write there.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
+    /// None where it is only talked about.
+    held: Option<Folder>,
 }
 
 impl Store {
@@ -43,22 +37,41 @@ impl Store {
         if let Some(name) = WRITTEN.iter().find(|name| folder.join(name).exists()) {
             bail!("{shown} holds a {name} already: give another --output");
         }
-        fs::create_dir_all(folder.join("trials"))
-            .with_context(|| format!("making the run's folder {shown}"))?;
-        Ok(Store { folder: folder.canonicalize()? })
+        let making = || format!("making the run's folder {shown}");
+        fs::create_dir_all(folder).with_context(making)?;
+        let store = Store::at(folder.canonicalize()?).with_context(making)?;
+        store.held()?.make(Path::new(TRIALS)).with_context(making)?;
+        Ok(store)
+    }
+
+    fn at(folder: PathBuf) -> std::io::Result<Store> {
+        let held = Some(Folder::open(&folder)?);
+        Ok(Store { folder, held })
+    }
+
+    fn held(&self) -> Result<&Folder> {
+        self.held.as_ref().with_context(|| format!("{} is not made", self.folder.display()))
     }
 
     /// A folder that is only talked about: of a dry run.
     pub fn imagined(folder: &str) -> Store {
-        Store { folder: folder.into() }
+        Store { folder: folder.into(), held: None }
     }
 
     /// The folder of a run that was begun, to go on with it.
     pub fn open(path: &Path) -> Result<Store> {
         match Source::open(path)? {
             Source::Folder(folder) => {
-                check_is_folder(&folder.join("trials"))?;
-                Ok(Store { folder })
+                let of = || folder.display().to_string();
+                let store = Store::at(folder.clone()).with_context(of)?;
+                // A run that somebody else has packed may hold a link there.
+                match store.held()?.below(Path::new(TRIALS)) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => bail!(
+                        "{}/{TRIALS} is no folder, but a link or a file: no run has made it",
+                        of()
+                    ),
+                    _ => Ok(store),
+                }
             }
             Source::Packed(file) => {
                 let file = file.display();
@@ -83,10 +96,11 @@ impl Store {
         if self.may_hold_records() {
             return;
         }
+        let Ok(held) = self.held() else { return };
         // What stays is only untidy. `create` has found none of these in the folder.
-        let _ = fs::remove_dir_all(self.folder.join("trials"));
+        let _ = held.remove(TRIALS);
         for name in WRITTEN.iter().chain(&["run.json"]) {
-            let _ = fs::remove_file(self.folder.join(name));
+            let _ = fs::remove_file(held.path().join(name));
         }
         let _ = fs::remove_dir(&self.folder);
     }
@@ -95,7 +109,9 @@ impl Store {
         let may_hold = |folder: std::io::Result<fs::DirEntry>| {
             folder.and_then(|it| fs::exists(it.path().join("record.json"))).unwrap_or(true)
         };
-        fs::read_dir(self.folder.join("trials")).map_or(true, |mut folders| folders.any(may_hold))
+        let trials = self.held().and_then(|held| Ok(held.below(Path::new(TRIALS))?));
+        let folders = trials.and_then(|trials| Ok(fs::read_dir(trials.path())?));
+        folders.map_or(true, |mut folders| folders.any(may_hold))
     }
 
     /// Where it is.
@@ -105,33 +121,57 @@ impl Store {
 
     /// The folder of trial `number`.
     pub fn trial(&self, number: u32) -> PathBuf {
-        self.folder.join("trials").join(number.to_string())
+        self.folder.join(TRIALS).join(number.to_string())
+    }
+
+    /// Removes the folder of trial `number`, if there is one.
+    pub fn empty(&self, number: u32) -> Result<()> {
+        let removed = match self.held()?.below(Path::new(TRIALS)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            trials => trials.and_then(|trials| trials.remove(&number.to_string())),
+        };
+        removed.with_context(|| self.trial(number).display().to_string())
+    }
+
+    /// Trial `number` has a record.
+    pub fn has_record(&self, number: u32) -> bool {
+        let name = format!("{TRIALS}/{number}");
+        let folder = self.held().ok().and_then(|held| held.below(Path::new(&name)).ok());
+        folder.is_some_and(|folder| folder.path().join("record.json").exists())
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let of = || format!("writing {}", self.folder.join(name).display());
+        self.held()?.write_whole(name, text.as_bytes()).with_context(of)
     }
 
     /// Writes the plan and the run's facts.
     pub fn write_head(&self, run: &Run, plan: &Plan) -> Result<()> {
-        write_whole(&self.folder.join("plan.toml"), &toml::to_string(plan)?)?;
+        self.write("plan.toml", &toml::to_string(plan)?)?;
         self.write_run(run)
     }
 
     /// Writes the run's facts.
     pub fn write_run(&self, run: &Run) -> Result<()> {
-        write_whole(&self.folder.join("run.json"), &(serde_json::to_string_pretty(run)? + "\n"))
+        self.write("run.json", &(serde_json::to_string_pretty(run)? + "\n"))
     }
 
     /// Writes a record where the trial's own process has not: of a trial that failed around it.
     pub fn write_record(&self, record: &Record) -> Result<()> {
-        let folder = self.trial(record.number);
-        fs::create_dir_all(&folder)?;
-        write_record(&folder.join("record.json"), record)
+        let name = format!("{TRIALS}/{}", record.number);
+        let text = serde_json::to_string(record)? + "\n";
+        let folder = self.held()?.make(Path::new(&name));
+        folder
+            .and_then(|folder| folder.write_whole("record.json", text.as_bytes()))
+            .with_context(|| self.trial(record.number).display().to_string())
     }
 
     /// Writes `samples.csv`, `report.md` and `report.html`.
     pub fn write_report(&self, report: &Report) -> Result<()> {
-        write_whole(&self.folder.join("samples.csv"), &render::samples_csv(report.records))?;
-        write_whole(&self.folder.join("report.md"), &render::markdown(report, None))?;
+        self.write("samples.csv", &render::samples_csv(report.records))?;
+        self.write("report.md", &render::markdown(report, None))?;
         let timelines = self.source().timelines(report.records)?;
-        write_whole(&self.folder.join("report.html"), &render::html(report, &timelines))
+        self.write("report.html", &render::html(report, &timelines))
     }
 }
 

@@ -290,6 +290,45 @@ fn metrics_tell_of_the_trial_under_way_and_of_those_before() {
     scene.assert_nothing_left();
 }
 
+/// Work as a stranger's plan may have it: its name sets a terminal's title and clears it, turns the
+/// direction of writing, and begins a line of its own.
+const HOSTILE: &str = "sleep 0.3 # \u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\n# forged 1\n\
+                       fsverdict_forged=1 # \\ \"";
+
+#[track_caller]
+fn assert_harmless(what: &str, shown: &str) {
+    for harm in ["\u{1b}]0;", "\u{7}", "\u{9b}", "\u{202e}"] {
+        assert!(!shown.contains(harm), "{what} hands {harm:?} on: {shown:?}");
+    }
+}
+
+#[test]
+fn a_strangers_names_do_nothing_in_the_live_view_nor_to_who_scrapes() {
+    let scene = Scene::alone();
+    let mut words = slow_run(&scene, 2);
+    words.push("--live".into());
+    words.extend(["--", "sh", "-c", HOSTILE].map(String::from));
+    in_terminal(&scene, [80, 24], &words).wait().exits(0);
+    let seen = String::from_utf8_lossy(&fs::read(scene.path("seen")).unwrap()).into_owned();
+    // script(1) itself writes the command line before it.
+    let (_, shown) = seen.split_once("\u{1b}[?1049h").unwrap();
+    assert_harmless("the live view", shown);
+    fs::remove_dir_all(scene.path("run")).unwrap();
+    let (mut started, address) = serving(&scene, 4, &["--", "sh", "-c", HOSTILE]);
+    let mut body = String::new();
+    started.reaches("a sample", || {
+        body = scrape(&address, "application/openmetrics-text; version=1.0.0").1;
+        body.contains("fsverdict_sample_seconds{")
+    });
+    started.wait().exits(0);
+    assert_harmless("the page", &body);
+    for line in body.lines() {
+        let is_forged = line.starts_with("# forged") || line.starts_with("fsverdict_forged");
+        assert!(!is_forged && !line.contains(char::is_control), "{line:?}");
+    }
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs Prometheus: run ./test"]
 fn a_real_prometheus_scrapes_and_answers() {

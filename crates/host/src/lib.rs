@@ -19,4 +19,4 @@ pub mod undo;
 pub mod verb;
 pub mod workload;
 
-pub use machine::plain;
+pub use machine::{folder, plain};

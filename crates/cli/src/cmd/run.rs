@@ -437,7 +437,7 @@ fn keep(store: &Store, record: &Record) -> Result<()> {
         Outcome::Measured => None,
         Outcome::Failed(failure) => Some(failure.clone()),
     };
-    if failure.is_some() || !store.trial(record.number).join("record.json").exists() {
+    if failure.is_some() || !store.has_record(record.number) {
         store.write_record(record)?;
     }
     match failure {
@@ -478,11 +478,7 @@ fn documents(
 
 /// Removes the folder that a killed trial has left in the place of one that begins.
 fn empty(store: &Store, trial: &Trial) -> Result<()> {
-    let folder = store.trial(trial.number);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    }
-    Ok(())
+    store.empty(trial.number)
 }
 
 /// The document of the trial that fills `slot`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{Disk, SCHEMA, Trial, Trouble};
@@ -38,9 +38,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let text = format!("{path} is of schema {}, this is fsverdict of {SCHEMA}", trial.schema);
         return Err(Usage(text).into());
     }
-    let host = TrialHost::new(&trial).map_err(PlaceError)?;
+    let (host, trial) = TrialHost::new(trial).map_err(PlaceError)?;
     let record = run::trial(&mut Announced(host), &trial);
-    store::write_record(&arguments.output, &record)?;
+    // Where the trial has its folder by now.
+    let name = arguments.output.file_name().unwrap_or_default();
+    let output = Path::new(&trial.raw).with_file_name(name);
+    store::write_record(&output, &record)?;
     Ok(exit::DONE)
 }
 

@@ -157,6 +157,61 @@ fn what_lies_in_partitions_that_the_kernel_does_not_know_must_be_named() {
 
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
+fn what_lies_in_a_table_within_a_partition_must_be_named() {
+    let scene = Scene::new();
+    let disk = Disk::new(&scene);
+    let node = disk.node.as_str();
+    let part = |start_mib: u32, size_mib: u32| {
+        let [offset, size] = [start_mib, size_mib].map(|it| format!("{}", it << 20));
+        let file = scene.typed("disk");
+        let words = ["--find", "--show", "--offset", &offset, "--sizelimit", &size, &file];
+        tool("losetup", &words).unwrap().trim().to_string()
+    };
+    let table = |node: &str, words: &str| {
+        let words: Vec<&str> = ["--script", node].into_iter().chain(words.split(' ')).collect();
+        tool("parted", &words).unwrap();
+        let _ = tool("partx", &["--delete", node]);
+    };
+    let photos = |start_mib: u32, size_mib: u32| {
+        let inner = part(start_mib, size_mib);
+        tool("mkfs.ext4", &["-q", "-L", "photos", &inner]).unwrap();
+        tool("losetup", &["--detach", &inner]).unwrap();
+    };
+    // A whole disk, say a virtual machine's, in a partition: table within table.
+    for inner in ["gpt", "msdos"] {
+        tool("wipefs", &["--all", node]).unwrap();
+        table(node, "mklabel gpt mkpart p 1MiB 81MiB");
+        let outer = part(1, 80);
+        let kind = if inner == "gpt" { "mkpart p" } else { "mkpart primary" };
+        table(&outer, &format!("mklabel {inner} {kind} 1MiB 41MiB"));
+        tool("losetup", &["--detach", &outer]).unwrap();
+        photos(2, 40);
+        disk.refuses(&[&format!("{node}=gpt,dos")], "carries ext4 (label photos)");
+    }
+    // Logical partitions of a disk in a partition.
+    tool("wipefs", &["--all", node]).unwrap();
+    table(node, "mklabel gpt mkpart p 1MiB 81MiB");
+    let outer = part(1, 80);
+    let words = "mklabel msdos mkpart extended 1MiB 79MiB mkpart logical 2MiB 22MiB \
+                 mkpart logical 23MiB 43MiB mkpart logical 44MiB 74MiB";
+    table(&outer, words);
+    tool("losetup", &["--detach", &outer]).unwrap();
+    photos(45, 30);
+    disk.refuses(&[&format!("{node}=gpt,dos")], "carries ext4 (label photos)");
+    disk.run_with(&["--erase", &format!("{node}=gpt,dos,ext4"), "--erase-data"]).exits(0);
+    fs::remove_dir_all(scene.path("run")).unwrap();
+    // Of a disk with logical partitions the tables are explained as ever.
+    tool("blkdiscard", &["--force", node]).unwrap();
+    table(node, words);
+    photos(44, 30);
+    disk.refuses(&[&format!("{node}=dos")], "carries ext4 (label photos)");
+    disk.run(&[&format!("{node}=dos,ext4")]).exits(0);
+    tool("losetup", &["--detach", node]).unwrap();
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
 fn other_ways_to_the_same_bytes_are_seen() {
     let scene = Scene::new();
     let disk = Disk::new(&scene);
@@ -212,6 +267,37 @@ fn a_device_is_locked_while_it_is_measured_and_named_once() {
     let erase = format!("{node}=ext4");
     let words = [&words[..], &["--erase", &erase, "--output", "run", "--", "true"]].concat();
     scene.fsverdict(&words).exits(3).says("share bytes: name each disk once");
+    tool("losetup", &["--detach", node]).unwrap();
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn who_writes_to_the_disk_between_two_trials_is_noticed() {
+    let scene = Scene::new();
+    let disk = Disk::new(&scene);
+    let node = disk.node.as_str();
+    let go = scene.typed("go");
+    let line = format!("touch '{}'; while [ ! -e '{go}' ]; do sleep 0.01; done", scene.typed("at"));
+    let bed = format!("device:{node}");
+    let words = ["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1", "--erase", node];
+    let words = [&words[..], &["--output", "run", "--json", "-", "--writable", "."]].concat();
+    let words = [&words[..], &["--cleanup", &line, "--", "true"]].concat();
+    let mut run = scene.start(&words);
+    run.reaches("the first trial", || scene.path("at").exists());
+    tool("mkfs.ext4", &["-q", "-F", node]).unwrap_err();
+    // It asks nobody, and keeps the disk open until the second trial would begin.
+    let mut writer = crate::support::program("sh");
+    writer.args(["-c", "exec 3<>\"$0\"; touch \"$1\"; exec sleep 600", node]);
+    let mut writer = writer.arg(scene.path("writes")).spawn().unwrap();
+    wait_for("the writer", || scene.path("writes").exists());
+    scene.write("go", "");
+    let done = run.wait();
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    let said = format!("{}{}", done.stdout, done.stderr);
+    assert_ne!(done.code, Some(0), "{said}");
+    assert!(said.contains("is open for writing by s"), "{said}");
     tool("losetup", &["--detach", node]).unwrap();
     scene.assert_nothing_left();
 }

@@ -20,6 +20,7 @@ mod partitions;
 mod printed;
 mod probes;
 mod recommended;
+mod remains;
 mod replays;
 mod runs;
 mod settings;

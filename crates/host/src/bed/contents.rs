@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 use super::block::Block;
 use super::refusal::{Refusal, Signature};
+use super::tables::{self, Region, SECTOR_BYTES};
 use crate::sys;
 use crate::tool::{self, ToolError};
 
-const SECTOR_BYTES: u64 = 512;
 const CHUNK_BYTES: u64 = 1 << 20;
 /// At a table's disk, room for the table itself, a boot loader and the table's copy.
 const TABLE_BYTES: u64 = 1 << 20;
@@ -26,6 +26,10 @@ const EDGE_BYTES: u64 = 4 << 20;
 const SAMPLES: u64 = 512;
 const SAMPLE_BYTES: u64 = 64 << 10;
 const LIMIT: Duration = Duration::from_secs(30);
+/// How deep tables are looked for in partitions of partitions.
+const DEPTH_MAX: u32 = 4;
+/// A partition that is there to tell of others.
+const STUB_BYTES: u64 = 4096;
 
 /// What libblkid calls a partition table; all else is a file system or the like, to which the
 /// whole device belongs.
@@ -52,67 +56,110 @@ pub(super) struct Contents {
     pub data_at_bytes: Option<u64>,
 }
 
-/// A part of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Region {
-    start_bytes: u64,
-    size_bytes: u64,
-}
-
-impl Region {
-    fn end_bytes(self) -> u64 {
-        self.start_bytes.saturating_add(self.size_bytes)
-    }
-
-    fn holds(self, other: Region) -> bool {
-        self != other
-            && self.start_bytes <= other.start_bytes
-            && other.end_bytes() <= self.end_bytes()
-    }
-}
-
 /// Looks at all of `target`, which is open as `file`; `path` is what the user calls it.
 pub(super) fn examine(path: &str, target: &Block, file: &File) -> Result<Contents, Refusal> {
-    let mut contents = Contents { signatures: signatures(path, &target.node)?, ..<_>::default() };
-    let is_table = |found: &Signature| TABLES.contains(&found.kind.as_str());
-    let is_explained = contents.signatures.iter().any(|found| !is_table(found));
-    let has_table = contents.signatures.iter().any(is_table);
-    let mut parts: Vec<Region> = Vec::new();
-    let mut unexplained: Vec<Region> = Vec::new();
+    let signatures = signatures(path, &target.node)?;
+    let is_explained = signatures.iter().any(|found| !is_table(found));
+    let has_table = signatures.iter().any(is_table);
+    let (parts, unexplained) = (Vec::new(), Vec::new());
+    let node = &target.node;
+    let mut look = Look { path, node, file, signatures, parts, unexplained };
     for block in target.partitions() {
-        let found = signatures(path, &block.node)?;
         let part = Region { start_bytes: block.start_bytes(), size_bytes: block.size_bytes() };
-        parts.push(part);
-        unexplained.extend(found.is_empty().then_some(part));
-        contents.signatures.extend(found);
+        look.look_at_node(part, &block.node)?;
     }
     for part in if has_table { listed_partitions(&target.node) } else { Vec::new() } {
-        if !parts.contains(&part) {
-            let found = signatures_at(path, &target.node, part)?;
-            parts.push(part);
-            unexplained.extend(found.is_empty().then_some(part));
-            contents.signatures.extend(found);
-        }
+        look.look_at_part(part, DEPTH_MAX)?;
     }
+    let Look { signatures, parts, mut unexplained, .. } = look;
     if is_explained && !has_table {
         // All of it belongs to what lies on the whole.
         unexplained.clear();
     } else if !is_explained {
-        unexplained.extend(gaps(target.size_bytes(), has_table, &parts));
+        let whole = Region { start_bytes: 0, size_bytes: target.size_bytes() };
+        unexplained.extend(gaps(whole, has_table, &parts));
     }
     // What only holds other partitions has what these have.
     unexplained.retain(|region| !parts.iter().any(|part| region.holds(*part)));
     let data = unexplained.into_iter().find_map(|region| first_data(file, region).transpose());
     let unreadable = |source| Refusal::Unreadable { path: path.into(), source };
-    contents.data_at_bytes = data.transpose().map_err(unreadable)?;
+    let data_at_bytes = data.transpose().map_err(unreadable)?;
     let _ = sys::advise(file.as_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
-    Ok(contents)
+    Ok(Contents { signatures, data_at_bytes })
 }
 
-/// What lies between the parts. Where a table says what the parts are, its own place is left out.
-fn gaps(size_bytes: u64, has_table: bool, parts: &[Region]) -> Vec<Region> {
+fn is_table(found: &Signature) -> bool {
+    TABLES.contains(&found.kind.as_str())
+}
+
+/// A look into the partitions of a device, and into those that they hold.
+struct Look<'a> {
+    path: &'a str,
+    node: &'a str,
+    file: &'a File,
+    signatures: Vec<Signature>,
+    /// Those that were looked at.
+    parts: Vec<Region>,
+    /// What no signature explains.
+    unexplained: Vec<Region>,
+}
+
+impl Look<'_> {
+    /// Looks into a partition that has a node.
+    fn look_at_node(&mut self, part: Region, node: &str) -> Result<(), Refusal> {
+        let found = signatures(self.path, node)?;
+        // Of an extended partition the kernel shows its first sectors (block/partitions/msdos.c,
+        // parse_extended): it is listed as a whole.
+        let is_stub = part.size_bytes <= STUB_BYTES && found.iter().all(is_table);
+        if is_stub && !found.is_empty() {
+            self.signatures.extend(found);
+            self.parts.push(part);
+            return Ok(());
+        }
+        self.take(part, found, DEPTH_MAX)
+    }
+
+    /// Looks into a partition, unless it was looked at.
+    fn look_at_part(&mut self, part: Region, depth: u32) -> Result<(), Refusal> {
+        if self.parts.contains(&part) {
+            return Ok(());
+        }
+        let found = signatures_at(self.path, self.node, part)?;
+        self.take(part, found, depth)
+    }
+
+    /// Notes what was `found` in a partition. A table tells of nothing but its own partitions:
+    /// these are looked into, and where there are none, or too deep, it explains nothing.
+    fn take(&mut self, part: Region, found: Vec<Signature>, depth: u32) -> Result<(), Refusal> {
+        self.parts.push(part);
+        let only_tables = found.iter().all(is_table);
+        let has_table = found.iter().any(is_table);
+        self.signatures.extend(found);
+        if !has_table {
+            self.unexplained.extend(only_tables.then_some(part));
+            return Ok(());
+        }
+        let table = match depth {
+            0 => tables::Table::default(),
+            _ => tables::within(self.file, part),
+        };
+        for inner in &table.parts {
+            self.look_at_part(*inner, depth.saturating_sub(1))?;
+        }
+        if table.parts.is_empty() && only_tables {
+            self.unexplained.push(part);
+        } else if only_tables {
+            self.unexplained.extend(gaps(part, true, &[table.parts, table.own].concat()));
+        }
+        Ok(())
+    }
+}
+
+/// What lies between the parts of `whole`. Where a table says what the parts are, its own place is
+/// left out.
+fn gaps(whole: Region, has_table: bool, parts: &[Region]) -> Vec<Region> {
     let margin = if has_table && !parts.is_empty() { TABLE_BYTES } else { 0 };
-    let (mut at, end) = (margin, size_bytes.saturating_sub(margin));
+    let (mut at, end) = (whole.start_bytes + margin, whole.end_bytes().saturating_sub(margin));
     let mut parts = parts.to_vec();
     parts.sort_by_key(|part| part.start_bytes);
     let mut gaps = Vec::new();
@@ -298,11 +345,11 @@ mod tests {
     #[test]
     fn what_no_partition_has_is_looked_at_too() {
         let parts = [region(48, 40), region(1, 40)];
-        assert_eq!(gaps(96 * MIB, true, &parts), [region(41, 7), region(88, 7)]);
-        assert_eq!(gaps(96 * MIB, false, &[]), [region(0, 96)]);
-        assert_eq!(gaps(96 * MIB, true, &[]), [region(0, 96)], "an unreadable table");
-        assert_eq!(gaps(96 * MIB, true, &[region(1, 94)]), []);
-        assert_eq!(gaps(96 * MIB, true, &[region(1, 1 << 30)]), []);
+        assert_eq!(gaps(region(0, 96), true, &parts), [region(41, 7), region(88, 7)]);
+        assert_eq!(gaps(region(0, 96), false, &[]), [region(0, 96)]);
+        assert_eq!(gaps(region(0, 96), true, &[]), [region(0, 96)], "an unreadable table");
+        assert_eq!(gaps(region(0, 96), true, &[region(1, 94)]), []);
+        assert_eq!(gaps(region(0, 96), true, &[region(1, 1 << 30)]), []);
         assert_eq!(listed_partition("2048 81920"), Some(region(1, 40)));
         assert_eq!(listed_partition("nonsense"), None);
     }

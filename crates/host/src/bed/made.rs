@@ -1,6 +1,7 @@
 //! A bed that has been made: lent to trials, taken back, and cleared away.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::own::{self, Own};
 use super::refusal::Refusal;
 use super::undo::{self, Undo};
 use super::{Before, Identity, Like, LoopDevice, guard, loop_device, ram, says};
+use crate::machine::folder;
 use crate::machine::settings::Change;
 use crate::machine::token::Token;
 
@@ -88,10 +90,23 @@ impl Made {
         let path = fs::canonicalize(dir).map_err(failed(looking))?.join(own::name(token));
         let is_it = |part: &Part| matches!(part, Part::Own(own) if own.path() == path);
         if !self.parts.iter().any(is_it) {
-            // The work may be another user's.
-            self.parts.push(Part::Own(own_folder(dir, token, 0o777, before)?));
+            // The cell shows the work's folder in it to whichever user the work is; to others it
+            // is shut.
+            self.parts.push(Part::Own(own_folder(dir, token, 0o700, before)?));
         }
         Ok(())
+    }
+
+    /// Which folder the run's own at `path` is.
+    ///
+    /// # Errors
+    /// Where it has none there.
+    pub fn own_identity(&self, path: &str) -> io::Result<folder::Identity> {
+        let is_it = |part: &Part| match part {
+            Part::Own(own) if own.path() == Path::new(path) => Some(own.identity()),
+            _ => None,
+        };
+        self.parts.iter().find_map(is_it).unwrap_or(Err(io::ErrorKind::NotFound.into()))
     }
 
     /// Leaves the devices to a trial, if they are what they were and nobody else uses them: which

@@ -22,6 +22,7 @@ pub mod own;
 pub mod partition;
 mod ram;
 mod refusal;
+mod tables;
 mod undo;
 
 use std::io;

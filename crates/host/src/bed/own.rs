@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::{BedError, failed};
+use crate::machine::folder;
 use crate::machine::token::Token;
 use crate::sys;
 
@@ -123,6 +124,11 @@ impl Own {
     /// Where it was made.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Which one it is.
+    pub(super) fn identity(&self) -> io::Result<folder::Identity> {
+        self.directory.metadata().map(|data| [data.dev(), data.ino()])
     }
 
     /// A new file in it, for reading and writing, that only we may open.
@@ -275,10 +281,15 @@ fn empty_and_remove(parent: &File, directory: &File, token: &Token) -> io::Resul
     }
 }
 
-/// Removes `name` and all below it in the folder of our own that `directory` names. One that is
-/// not there is no error.
-pub fn clear(directory: &Path, name: &str) -> io::Result<()> {
+/// Removes `name` and all below it in the folder of the run called `lab`, which is at `directory`
+/// and has its mark. A `name` that is not there is no error.
+pub fn clear(directory: &Path, lab: &str, name: &str) -> io::Result<()> {
     let own = sys::open_without_links(directory, libc::O_DIRECTORY | libc::O_RDONLY)?;
+    let has_mark = |token: Token| marked(&own, &token).map(|mark| mark.is_some());
+    if !Token::parse(lab).map_or(Ok(false), has_mark)? {
+        let text = format!("{} is not the run's own: nothing is removed", directory.display());
+        return Err(io::Error::other(text));
+    }
     match fs::remove_dir_all(held(&own).join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -389,6 +400,23 @@ mod tests {
         fs::write(place.join("mark.json"), "my own").unwrap();
         assert_eq!(remove(dir.path(), &token).unwrap(), Removal::Foreign);
         assert!(place.join("mark.json").exists());
+    }
+
+    #[test]
+    fn only_a_folder_with_the_runs_own_mark_is_cleared() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = made(dir.path());
+        let (lab, theirs) = (own.token.to_string(), dir.path().join("theirs"));
+        for folder in [own.path(), &theirs] {
+            fs::create_dir_all(folder.join("work")).unwrap();
+        }
+        fs::copy(own.path().join("mark.json"), theirs.join("mark.json")).unwrap();
+        clear(&theirs.canonicalize().unwrap(), &lab, "work").unwrap_err();
+        clear(&own.path().canonicalize().unwrap(), "0123456789abcdef", "work").unwrap_err();
+        assert!(theirs.join("work").exists() && own.path().join("work").exists());
+        clear(own.path(), &lab, "work").unwrap();
+        clear(own.path(), &lab, "work").unwrap();
+        assert!(!own.path().join("work").exists());
     }
 
     #[test]

@@ -93,5 +93,5 @@ fn check_words(known: &[(&str, bool)], mkfs: &[String], mount: &[String]) -> Res
         }
         before = if is_value { "" } else { word };
     }
-    super::name_no_device(mount)
+    super::check_options(mount)
 }

@@ -1,6 +1,11 @@
 //! ext4, ext3 and ext2: mke2fs(8), ext4(5). Today's kernels mount all three by the driver of ext4
 //! (fs/ext4/Kconfig, `EXT4_USE_FOR_EXT2`).
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
 use super::{FileSystem, PLAIN, Promise, Promises, Site};
 use crate::tool::Argv;
 
@@ -12,6 +17,7 @@ pub(super) const EXT4: FileSystem = FileSystem {
     dry: DRY,
     mount: |options, site| site.mount("ext4", &[], options),
     check: Some(check),
+    has_panic,
     label: Some("-L"),
     promises: Promises {
         // metadata_csum, which /etc/mke2fs.conf gives to ext4: ext4(5).
@@ -31,6 +37,7 @@ pub(super) const EXT3: FileSystem = FileSystem {
     dry: DRY,
     mount: |options, site| site.mount("ext3", &[], options),
     check: Some(check),
+    has_panic,
     label: Some("-L"),
     // As ext4; of checksums ext4(5) says "this ext4 feature".
     promises: Promises { online_growth: Promise::Yes, ..Promises::NONE },
@@ -45,12 +52,23 @@ pub(super) const EXT2: FileSystem = FileSystem {
     dry: DRY,
     mount: |options, site| site.mount("ext2", &[], options),
     check: Some(check),
+    has_panic,
     label: Some("-L"),
     // resize2fs(8) names only ext3 and ext4 for growth while mounted.
     promises: Promises::NONE,
     without: &["a journal"],
     ..PLAIN
 };
+
+/// The superblock says what to do about errors: struct ext4_super_block, `s_magic` and `s_errors`.
+/// mke2fs writes it there (-e), and mount options count before it.
+fn has_panic(device: &Path) -> io::Result<bool> {
+    const MAGIC: [u8; 2] = [0x53, 0xEF];
+    const ERRORS_PANIC: [u8; 2] = [3, 0];
+    let mut fields = [0; 6];
+    File::open(device)?.read_exact_at(&mut fields, 1024 + 0x38)?;
+    Ok(fields[..2] == MAGIC && fields[4..] == ERRORS_PANIC)
+}
 
 /// mke2fs(8): "not actually create a filesystem, but display what it would do".
 const DRY: Option<&str> = Some("-n");

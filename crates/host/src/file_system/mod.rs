@@ -28,11 +28,15 @@ mod vfat;
 mod xfs;
 pub mod zfs;
 
+use std::io;
+use std::path::Path;
+
 use fsverdict_core::model::Above;
 
 use crate::machine::mount;
 use crate::tool::Argv;
-use options::{each, name_no_device};
+use options::each;
+pub use options::{check_options, panics, with_known_uuid};
 pub use promises::{Promise, Promises};
 pub use site::Site;
 use site::words;
@@ -107,6 +111,8 @@ pub struct FileSystem {
     pub partitions_disks: bool,
     /// It can be made on zoned disks, of which each zone is written from its start.
     pub takes_zones: bool,
+    /// What was made on that device tells the kernel to panic where it finds an error.
+    pub has_panic: fn(&Path) -> io::Result<bool>,
     /// What its documentation promises.
     pub promises: Promises,
     /// What nearly all others have, and it does not.
@@ -162,10 +168,11 @@ const PLAIN: FileSystem = FileSystem {
     instead: None,
     helpers: &[],
     kernels: "boot a kernel that has it",
-    words: |_, mount| name_no_device(mount),
+    words: |_, mount| check_options(mount),
     held: false,
     partitions_disks: false,
     takes_zones: false,
+    has_panic: |_| Ok(false),
     promises: Promises::NONE,
     without: &[],
 };

@@ -1,4 +1,7 @@
-//! Options of mounts, and which of them are refused.
+//! Options of mounts and words for mkfs, and which of them are refused.
+
+use std::fs;
+use std::path::Path;
 
 /// Mount options by which the kernel, or mount(8) itself, opens another device or file than the
 /// one that is mounted: ext4(5), xfs(5), btrfs(5), reiserfs_parse_options (fs/reiserfs/super.c),
@@ -25,7 +28,8 @@ const OF_PROGRAMS: [&str; 10] = [
 /// `X-mount.owner=` and `X-mount.mode=` change its owner and mode, `verity.` opens files.
 const KINDS_OF_PROGRAMS: [&str; 2] = ["x-", "verity."];
 
-pub(super) fn name_no_device(mount: &[String]) -> Result<(), String> {
+/// Whether mount options name nothing but the device that is mounted.
+pub fn check_options(mount: &[String]) -> Result<(), String> {
     for option in each(mount) {
         let key = option.split('=').next().unwrap_or_default().trim().to_lowercase();
         if NAMING.contains(&&*key) {
@@ -43,6 +47,43 @@ pub(super) fn name_no_device(mount: &[String]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Mount options by which the machine panics where the file system finds an error, with all who use
+/// it: ext4(5), "errors"; the same of FAT, exFAT, F2FS, JFS, NILFS2, GFS2, OCFS2, SquashFS,
+/// ReiserFS and bcachefs; of Btrfs fs/btrfs/super.c, Opt_fatal_errors.
+const PANICS: [&str; 2] = ["errors", "fatal_errors"];
+const PANIC: &str = "panic";
+
+/// The option of `mount`, or the word for mkfs, by which the machine would panic. mkfs of ext4
+/// takes its own in more ways than one: what it has made is looked at ([`FileSystem::has_panic`]).
+pub fn panics<'a>(mkfs: &'a [String], mount: &'a [String]) -> Option<&'a str> {
+    let is_so = |option: &&str| {
+        let set = option.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        set.is_some_and(|(key, value)| PANICS.contains(&key) && value == PANIC)
+    };
+    let is_word =
+        |word: &&str| *word == PANIC || word.split_once('=').is_some_and(|it| it.1 == PANIC);
+    each(mount).find(is_so).or_else(|| mkfs.iter().map(String::as_str).find(is_word))
+}
+
+/// Where a machine tells of the file systems and partitions that it knows, by their UUIDs.
+const UUIDS: [&str; 3] = ["sys/fs/btrfs", "dev/disk/by-uuid", "dev/disk/by-partuuid"];
+
+/// The word of a plan's for mkfs that holds the UUID of what the machine `root` has: whoever mounts
+/// that by its UUID could get the plan's, and Btrfs takes one device for the other (btrfs(5),
+/// "device scan"). libuuid reads a UUID in one form alone, in capitals or not.
+pub fn with_known_uuid<'a>(root: &Path, mkfs: &'a [String]) -> Option<&'a str> {
+    let names = UUIDS.iter().filter_map(|folder| fs::read_dir(root.join(folder)).ok());
+    let names = names.flatten().flatten().map(|it| it.file_name().display().to_string());
+    // Btrfs has a folder of what it can do there, too.
+    let known: Vec<String> =
+        names.filter(|it| it.contains('-')).map(|it| it.to_lowercase()).collect();
+    let holds = |word: &&str| {
+        let word = word.to_lowercase();
+        known.iter().any(|uuid| word.contains(uuid))
+    };
+    mkfs.iter().map(String::as_str).find(holds)
 }
 
 /// Mount options of every file system (mount(8), "filesystem-independent") that name nothing.

@@ -342,6 +342,35 @@ struct Case {
     kind: &'static [&'static str],
 }
 
+#[test]
+fn what_panics_is_told_by_keys_and_values() {
+    let words = |text: &str| -> Vec<String> { text.split(' ').map(String::from).collect() };
+    let panics = |mkfs: &str, mount: &str| super::panics(&words(mkfs), &words(mount)).is_some();
+    for mount in ["errors=panic", "noatime,errors=panic", "noatime fatal_errors=panic"] {
+        assert!(panics("", mount), "{mount}");
+    }
+    for mount in ["errors=remount-ro", "errors=continue,nopanic", "subvol=panic", "panic"] {
+        assert!(!panics("", mount), "{mount}");
+    }
+    assert!(panics("--errors=panic", "") && panics("-e panic", ""));
+    assert!(!panics("-L panic-room", ""));
+}
+
+#[test]
+fn the_uuid_of_what_there_is_already_is_known_in_any_case() {
+    let root = tempfile::tempdir().unwrap();
+    let uuid = "0b3e6e1c-8c4b-4f5e-9a0c-0123456789ab";
+    std::fs::create_dir_all(root.path().join("sys/fs/btrfs").join(uuid)).unwrap();
+    std::fs::create_dir_all(root.path().join("sys/fs/btrfs/features")).unwrap();
+    let known = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        super::with_known_uuid(root.path(), &words).is_some()
+    };
+    assert!(known(&["-U", uuid]) && known(&[&format!("--uuid={}", uuid.to_uppercase())]));
+    assert!(!known(&["-U", "1b3e6e1c-8c4b-4f5e-9a0c-0123456789ab"]));
+    assert!(!known(&["-O", "features"]) && !known(&[]));
+}
+
 /// Images behind loop devices, which go with it, also when the test panics.
 struct Bed {
     devices: Vec<LoopDevice>,
@@ -404,7 +433,7 @@ fn conforms(case: &Case) {
     let identities = bed.devices.iter().map(|device| Identity::of(&device.device()).unwrap());
     let document = bed.trial(case, journal.token());
     let trial = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
-    let granted = Grant::new(&journal, &trial, identities.collect()).unwrap();
+    let granted = Grant::new(&journal, &trial, identities.collect(), None).unwrap();
     let namespaces = trial_process::trial_argv(Path::new(""), Path::new(""));
     let count = namespaces.iter().position(|word| word == "--").unwrap() + 1;
     let mut command = tool::command(&namespaces[0]).unwrap();
@@ -440,7 +469,7 @@ fn on<T>(node: &str, use_it: impl FnOnce(&Site) -> T) -> T {
 fn within_a_trial() {
     let Some(path) = std::env::var_os(TRIAL) else { return };
     let trial: Trial = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let mut host = TrialHost::new(&trial).unwrap();
+    let (mut host, trial) = TrialHost::new(trial).unwrap();
     let mut perform = |step: Step| host.perform(step, &trial).unwrap();
     perform(Step::MakeFileSystem);
     perform(Step::Mount);

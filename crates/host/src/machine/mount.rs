@@ -145,6 +145,13 @@ pub fn mountable(name: &str) -> bool {
     known() || (tool::run_words(&["modprobe", "-q", module_of(name)]).is_ok() && known())
 }
 
+/// The kernel mounts file systems of that name from devices alone: of others it says `nodev`
+/// (proc_filesystems(5)). A module that is not loaded yet is loaded.
+pub fn takes_device(name: &str) -> bool {
+    let text = || fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    mountable(name) && text().lines().any(|line| line.strip_prefix('\t') == Some(name))
+}
+
 /// The version that the module `name` says it is. Those that come with Linux say none.
 pub fn module_version(name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/sys/module/{name}/version")).ok()?;

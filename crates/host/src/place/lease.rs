@@ -15,6 +15,7 @@ use fsverdict_core::run::HostError;
 use serde::{Deserialize, Serialize};
 
 use crate::bed::{self, Identity, Refusal};
+use crate::machine::folder;
 use crate::machine::token::Token;
 use crate::sys;
 use crate::undo::{self, Journal};
@@ -25,6 +26,20 @@ use crate::undo::{self, Journal};
 struct Terms {
     trial: Trial,
     devices: Vec<Identity>,
+    /// None in a machine that nobody else uses.
+    #[serde(default)]
+    folders: Option<Folders>,
+}
+
+/// Which folders a trial means by their paths: others may own those above, and put something else
+/// there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Folders {
+    /// Its own, in the run's.
+    pub of_trial: folder::Identity,
+    /// On bed `directory`, where it works.
+    pub of_work: Option<folder::Identity>,
 }
 
 /// The lab's side: it ends with this value.
@@ -40,12 +55,14 @@ impl Grant {
         journal: &Journal,
         trial: &Trial,
         devices: Vec<Identity>,
+        folders: Option<Folders>,
     ) -> Result<Grant, HostError> {
         let grant = Grant { folder: undo::journals()?, name: undo::trial_name(journal.token()) };
         grant.revoke();
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
         let mut file = sys::open_beneath(grant.folder.as_fd(), &grant.name, flags, 0o600)?;
-        file.write_all(&serde_json::to_vec(&Terms { trial: trial.clone(), devices })?)?;
+        let terms = Terms { trial: trial.clone(), devices, folders };
+        file.write_all(&serde_json::to_vec(&terms)?)?;
         grant.folder.unlock()?;
         Ok(grant)
     }
@@ -68,6 +85,7 @@ impl Drop for Grant {
 pub struct Lease {
     journal: File,
     devices: Vec<Identity>,
+    folders: Option<Folders>,
 }
 
 impl Lease {
@@ -97,7 +115,12 @@ impl Lease {
         if trial.bed.kind == BedKind::Directory && !is_own() {
             return Err(refused("the folder it names is not its run's own").into());
         }
-        Ok(Lease { journal, devices: terms.devices })
+        Ok(Lease { journal, devices: terms.devices, folders: terms.folders })
+    }
+
+    /// The folders that its run means, and not what may be there by now.
+    pub fn folders(&self) -> Option<Folders> {
+        self.folders
     }
 
     /// The devices of `trial` are the ones that its run means, and the run lives: to be asked
@@ -142,7 +165,7 @@ mod tests {
         let right = trial(&lab, 3, &own);
         let refused = |trial: &Trial| Lease::of(trial).map(drop).unwrap_err().to_string();
         assert!(refused(&right).contains("no run that lives"));
-        let granted = Grant::new(&journal, &right, Vec::new()).unwrap();
+        let granted = Grant::new(&journal, &right, Vec::new(), None).unwrap();
         let lease = Lease::of(&right).unwrap();
         lease.check_devices(&right).unwrap();
         assert!(refused(&trial(&lab, 4, &own)).contains("at another trial"));
@@ -160,7 +183,7 @@ mod tests {
         assert!(lease.check_devices(&more).is_err());
         drop(granted);
         let home = trial(&lab, 3, "/home");
-        let granted = Grant::new(&journal, &home, Vec::new()).unwrap();
+        let granted = Grant::new(&journal, &home, Vec::new(), None).unwrap();
         assert!(refused(&home).contains("not its run's own"));
         drop(granted);
         assert!(refused(&right).contains("no run that lives"));

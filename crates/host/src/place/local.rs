@@ -19,15 +19,16 @@ use fsverdict_core::model::{
 };
 use fsverdict_core::run::{HostError, Place};
 
-use super::lease::Grant;
+use super::lease::{Folders, Grant};
 use super::trial_process::{
-    self, Event, Patience, TICK, Watch, machines_proc, mount_point, trial_argv,
+    self, Event, Patience, TICK, Watch, machines_proc, mount_point, trial_argv, trial_point,
 };
 use crate::bed::{self, Consents, Identity, partition};
 use crate::file_system::Site;
 use crate::file_system::zfs::Pool;
 use crate::layer::{self, Names};
 use crate::machine::cgroup::{self, Controller, Places};
+use crate::machine::folder::Folder;
 use crate::machine::settings::{self, Change};
 use crate::machine::throttle::{self, Means};
 use crate::place::trial::site::{WORK, devices, run_of};
@@ -37,6 +38,8 @@ use crate::{file_system, sys, tool};
 /// This machine, during one run.
 pub struct Lab<'a> {
     folder: PathBuf,
+    /// That one, whatever is called so by now.
+    held: Folder,
     consents: Consents,
     interrupted: Arc<AtomicBool>,
     watch: Watch<'a>,
@@ -69,6 +72,7 @@ impl<'a> Lab<'a> {
         let journal = Some(Journal::open(Some(folder))?);
         let folder = folder.canonicalize()?;
         Ok(Lab {
+            held: Folder::open(&folder)?,
             folder,
             consents,
             interrupted,
@@ -100,7 +104,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Lends the trial the bed's devices, and says so to its process.
-    fn grant(&mut self, trial: &Trial) -> Result<Grant, HostError> {
+    fn grant(&mut self, trial: &Trial, own: &Folder) -> Result<Grant, HostError> {
         let Lab { journal, made, .. } = self;
         let (journal, made) = journal.as_ref().zip(made.as_mut()).ok_or("the bed is not made")?;
         let directories = trial.bed.kind == BedKind::Directory;
@@ -109,7 +113,9 @@ impl<'a> Lab<'a> {
         let of_all = made.devices.iter().zip(lent);
         let its = of_all.filter(|(device, _)| trial.bed.devices.contains(device));
         let devices = its.map(|(_, identity)| identity).collect();
-        Grant::new(journal, trial, devices)
+        let of_work = directories.then(|| made.own_identity(&trial.directory)).transpose()?;
+        let folders = Folders { of_trial: own.identity()?, of_work };
+        Grant::new(journal, trial, devices, Some(folders))
     }
 
     /// Sees to it before the first trial that no other run changes what a contender of `plan` will.
@@ -233,21 +239,33 @@ impl<'a> Lab<'a> {
         if trial.bed.kind == BedKind::Directory {
             self.make_own_folder(trial)?;
         }
-        let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
-        fs::create_dir_all(&trial.raw)?;
-        // The record of one in turns is whole only beside the others'.
-        let record = if trial.in_turns { "alone.json" } else { "record.json" };
-        let (input, output) = (folder.join("trial.json"), folder.join(record));
-        sys::create(&input)?.write_all(serde_json::to_string_pretty(trial)?.as_bytes())?;
-        let argv = trial_argv(&input, &output);
+        let at = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?;
+        let own = Shut::make(&self.held, at.strip_prefix(&self.folder)?, trial)?;
+        // Nobody's work has begun that could have left something there.
+        let again = |_: &HostError| drop(own.folder.set_mode(own.mode));
+        let (child, cgroups, granted, left, errors) =
+            self.spawn(trial, stdin.into(), at, &own).inspect_err(again)?;
+        Ok(Started { child, cgroups, granted, left, errors, own })
+    }
+
+    /// The process of `trial`, whose folder is `own` and was made `at` that path.
+    fn spawn(
+        &mut self,
+        trial: &Trial,
+        stdin: Stdio,
+        at: &Path,
+        own: &Shut,
+    ) -> Result<Spawned, HostError> {
+        let document = serde_json::to_string_pretty(trial)?;
+        own.folder.create("trial.json")?.write_all(document.as_bytes())?;
+        let argv = trial_argv(&at.join("trial.json"), &at.join(own.record));
         let mut command = match sys::is_root() {
             true => tool::command(&argv[0])?,
             false => tool::users(&argv[..1]),
         };
-        let errors = Path::new(&trial.raw).join("trial.stderr");
         command.args(&argv[1..]).stdin(stdin).stdout(Stdio::piped());
         // Read by what is opened here: the work can put something else in its place.
-        let errors = sys::create(&errors)?;
+        let errors = own.raw.create("trial.stderr")?;
         command.stderr(errors.try_clone()?);
         sys::bind_to_us(&mut command);
         let cgroups = self.cgroups_of(trial);
@@ -260,10 +278,9 @@ impl<'a> Lab<'a> {
         if !trial.contender.layers.is_empty() {
             command.envs(layer::WITHOUT_UDEV);
         }
-        let granted = Some(self.grant(trial)?);
+        let granted = Some(self.grant(trial, &own.folder)?);
         let child = command.spawn()?;
-        let left = pool.into_iter().chain(tracing).collect();
-        Ok(Started { child, cgroups, granted, left, errors, output })
+        Ok((child, cgroups, granted, pool.into_iter().chain(tracing).collect(), errors))
     }
 
     /// Clears away after a trial that has `ended`, and reads its record.
@@ -273,7 +290,7 @@ impl<'a> Lab<'a> {
         started: Started,
         ended: Result<(), HostError>,
     ) -> Result<Record, HostError> {
-        let Started { cgroups, granted, left, errors, output, .. } = started;
+        let Started { cgroups, granted, left, errors, own, .. } = started;
         let ended = ended.map_err(|error| {
             let said = beginning(&errors);
             match said.is_empty() || error.is::<Overdue>() {
@@ -301,9 +318,16 @@ impl<'a> Lab<'a> {
             Err(_) => self.without_partitions(trial),
         });
         let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
+        let opened = own.open();
+        let record = own.folder.read(own.record);
+        if trial.in_turns {
+            // It counts together with the others alone, and is written with them.
+            let _ = own.folder.remove_file(own.record);
+        }
         both(ended, cleared)?;
         taken_back?;
-        Ok(model::from_json(&fs::read_to_string(output)?)?)
+        opened?;
+        Ok(model::from_json(&record?)?)
     }
 
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
@@ -367,7 +391,7 @@ impl<'a> Lab<'a> {
         if !trial_process::end(child)? {
             overdue.left.push("the kernel does not let go of its processes".into());
         } else if trial.bed.kind == BedKind::Directory {
-            let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
+            let cleared = bed::own::clear(Path::new(&trial.directory), &trial.bed.lab, WORK);
             overdue.left.extend(cleared.err().map(|error| error.to_string()));
         } else {
             // What the kernel keeps would hold them for ever.
@@ -387,9 +411,45 @@ struct Started {
     granted: Option<Grant>,
     /// What one that is killed does not let go of: its pool, its tracing.
     left: Vec<Undo>,
-    /// What it says goes wrong, and its record.
+    /// What it says goes wrong.
     errors: File,
-    output: PathBuf,
+    own: Shut,
+}
+
+/// A trial's folder, into which nobody else looks while its work writes there.
+struct Shut {
+    folder: Folder,
+    raw: Folder,
+    /// What the folder's was, and will be.
+    mode: u32,
+    /// The name of its record.
+    record: &'static str,
+}
+
+/// A trial's process, its cgroups, what it was granted, what it may leave, and what it says goes
+/// wrong.
+type Spawned = (Child, cgroup::Made, Option<Grant>, Vec<Undo>, File);
+
+impl Shut {
+    /// Makes it, `below` the run's. Root's work may leave there what others could run as root.
+    fn make(run: &Folder, below: &Path, trial: &Trial) -> Result<Shut, HostError> {
+        let folder = run.make(below)?;
+        let raw = folder.make(Path::new("raw"))?;
+        let mode = folder.shut()?;
+        // The record of one in turns is whole only beside the others'.
+        let record = if trial.in_turns { "alone.json" } else { "record.json" };
+        Ok(Shut { folder, raw, mode, record })
+    }
+
+    /// Opens it to others again, once nothing is left in it that would run as root. What could not
+    /// be looked through stays shut.
+    fn open(&self) -> Result<(), HostError> {
+        if sys::is_root() {
+            let failed = |error| format!("what the work has left in its folder raw: {error}");
+            self.raw.tame().map_err(failed)?;
+        }
+        Ok(self.folder.set_mode(self.mode)?)
+    }
 }
 
 /// Why a trial has failed comes before what could not be cleared away after it.
@@ -429,7 +489,7 @@ fn held_pool(trial: &Trial) -> Option<Pool> {
 
 impl Place for Lab<'_> {
     fn make_bed(&mut self, bed: &Bed) -> Result<TrialBed, HostError> {
-        fs::create_dir_all(mount_point())?;
+        [mount_point(), trial_point()].iter().try_for_each(fs::create_dir_all)?;
         if bed.kind == BedKind::Device && bed.like.is_some() {
             self.lock_settings()?;
         }

@@ -102,6 +102,23 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
     Ok(())
 }
 
+/// Checks what a plan may do in a guest, and not on this machine.
+pub fn check_here(plan: &Plan) -> Result<(), PreflightError> {
+    for contender in &plan.contenders {
+        let named = |said| PreflightError::Words { contender: contender.name.clone(), said };
+        let alone = "that takes a machine of its own, --place vm";
+        if let Some(word) = file_system::panics(&contender.mkfs, &contender.mount) {
+            let said = format!("{word} would have this machine panic at an error: {alone}");
+            return Err(named(said));
+        }
+        if let Some(word) = file_system::with_known_uuid(Path::new("/"), &contender.mkfs) {
+            let said = format!("{word} is the UUID of what this machine has already: {alone}");
+            return Err(named(said));
+        }
+    }
+    Ok(())
+}
+
 /// Disks in the guest's memory can be made as large as the bed's, and the file system on them.
 fn check_disks(plan: &Plan, contender: &Contender) -> Result<(), String> {
     let layers = &contender.layers;

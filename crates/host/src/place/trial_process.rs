@@ -119,6 +119,11 @@ pub fn mount_point() -> PathBuf {
     undo::registry().join("mnt")
 }
 
+/// Where root's trial has its own folder, in its own mount namespace.
+pub fn trial_point() -> PathBuf {
+    undo::registry().join("trial")
+}
+
 /// The `/proc` of the whole machine, for the trial's standard input: it reads the clocks of the
 /// kernel's threads there.
 pub fn machines_proc() -> std::io::Result<Stdio> {

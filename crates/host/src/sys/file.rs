@@ -26,19 +26,8 @@ pub(super) fn retried<T: Copy + Into<i64>>(mut call: impl FnMut() -> T) -> io::R
     }
 }
 
-/// An empty file at `path`, to read and write; no link is followed there, and no pipe waited for.
-pub fn create(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .custom_flags(flags)
-        .open(path)
-}
-
-/// The file at `path`, made where there is none, to write at its end; otherwise as [`create`].
+/// The file at `path`, made where there is none, to write at its end; no link is followed there,
+/// and no pipe waited for.
 pub fn append(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     File::options().append(true).create(true).custom_flags(flags).open(path)

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::open_files::{close_files, open_place};
+use super::open_files::{close_files, open_any_place};
 
 /// linux/landlock.h, LANDLOCK_ACCESS_FS_*: writing, removing, making, moving between folders, and
 /// truncating, as kernels know them one after the other.
@@ -36,21 +36,42 @@ fn version() -> io::Result<u32> {
     }
 }
 
-/// Rules by which only what is below `folders` can be changed, and devices and processes' own
-/// settings be written to.
+/// What is written to in `/dev` and is no device of anybody's: nothing, noise, terminals, and the
+/// way to file systems of programs. A user may be let at others: a group's disks, sound, KVM.
+const DEVICES: [&str; 9] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/fuse",
+];
+
+/// Rules by which only what is below `folders` can be changed, shared memory made, and some devices
+/// and processes' own settings be written to.
 pub fn rules(folders: &[&Path]) -> io::Result<OwnedFd> {
     let handled = CHANGES_OF_V2 | if version()? >= 3 { TRUNCATE } else { 0 };
     let rules = ruleset(&[handled])?;
     for folder in folders {
         allow(&rules, folder, handled)?;
     }
-    allow(&rules, Path::new("/dev"), handled)?;
-    allow(&rules, Path::new("/proc"), handled & (WRITE_FILE | TRUNCATE))?;
+    // Of what is no folder other rights can't be given.
+    let writes = handled & (WRITE_FILE | TRUNCATE);
+    for device in DEVICES.map(Path::new).into_iter().filter(|it| it.exists()) {
+        allow(&rules, device, writes)?;
+    }
+    if Path::new("/dev/shm").is_dir() {
+        allow(&rules, Path::new("/dev/shm"), handled)?;
+    }
+    allow(&rules, Path::new("/proc"), writes)?;
     Ok(rules)
 }
 
-fn allow(rules: &OwnedFd, folder: &Path, access: u64) -> io::Result<()> {
-    let place = open_place(folder)?;
+fn allow(rules: &OwnedFd, at: &Path, access: u64) -> io::Result<()> {
+    let place = open_any_place(at)?;
     let rule = PathBeneath { allowed_access: access, parent_fd: place.as_raw_fd() };
     let (call, rules) = (libc::SYS_landlock_add_rule, rules.as_raw_fd());
     // SAFETY: the kernel reads the rule, whose layout is its own; the descriptors are open.
@@ -105,4 +126,31 @@ pub fn start_under(command: &mut Command, rules: BorrowedFd<'_>) -> io::Result<(
     // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
     unsafe { command.pre_exec(obey) };
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::users;
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn no_device_is_opened_for_writing_but_those_that_are_nobodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = rules(&[folder.path()]).unwrap();
+        let opens = |path: &str| {
+            let line = format!("exec 3<>{path}");
+            let mut command = users(&["sh".into(), "-c".into(), line]);
+            start_under(&mut command, rules.as_fd()).unwrap();
+            command.stderr(std::process::Stdio::null()).status().unwrap().success()
+        };
+        assert!(!opens("/dev/loop-control"), "loop devices can be made");
+        assert!(!opens("/dev/kmsg"));
+        for path in ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/ptmx", "/dev/shm/fsverdict-x"]
+        {
+            assert!(opens(path), "{path}");
+        }
+        std::fs::remove_file("/dev/shm/fsverdict-x").unwrap();
+        assert!(opens(&folder.path().join("file").display().to_string()));
+    }
 }

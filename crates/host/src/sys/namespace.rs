@@ -195,12 +195,15 @@ impl Drop for Holder {
 /// are, and set limits for us and whoever shares them (cgroup_namespaces(7), namespaces(7)).
 const NO_GROUPS: &CStr = c"/proc/sys/user/max_cgroup_namespaces";
 
-/// The life of a [`Holder`]: says how it went, and waits for its end.
+/// The life of a [`Holder`]: says how it went, and waits for its end. It has our memory and all
+/// that we have open. Who has power in the user namespace that it enters could look into it, as
+/// they could into a command that enters ([`start_within`]).
 fn hold(owner: Option<c_int>, flag: c_int, said: c_int) -> ! {
     let mut error: c_int = 0;
     // SAFETY: these calls touch no memory but texts of ours, and the number in `error`.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         let entered = owner.is_none_or(|owner| libc::setns(owner, libc::CLONE_NEWUSER) == 0);
         if !entered || libc::unshare(flag) != 0 {
             error = *libc::__errno_location();
@@ -229,6 +232,14 @@ pub fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
 pub fn enter_mounts(mounts: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: setns takes a descriptor, which is borrowed for the call, and a number.
     checked(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })
+}
+
+/// [`enter_mounts`], for a thread that shares its root and directory with others: setns(2) refuses
+/// those.
+pub fn enter_mounts_alone(mounts: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: unshare with this flag takes nothing but a number.
+    checked(unsafe { libc::unshare(libc::CLONE_FS) })?;
+    enter_mounts(mounts)
 }
 
 /// Has `command` start in those namespaces, in `directory` as it is there, under Landlock's
@@ -290,6 +301,30 @@ mod tests {
         let holder = Holder::new(owner, what).unwrap();
         let path = format!("/proc/{}/ns/{}", holder.id(), what.file());
         std::fs::File::open(path).unwrap().into()
+    }
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn who_holds_a_namespace_can_t_be_looked_into_from_there() {
+        // Root there, as in a cell: who is nobody has no powers once it is another program.
+        let first = Holder::new(None, NewNamespace::User).unwrap();
+        let of_first = |file: &str| format!("/proc/{}/{file}", first.id());
+        for map in ["uid_map", "gid_map"] {
+            std::fs::write(of_first(map), "0 0 1").unwrap();
+        }
+        let user: OwnedFd = std::fs::File::open(of_first("ns/user")).unwrap().into();
+        let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts).unwrap();
+        // Of root in that user namespace, who has all powers there (proc_pid_environ(5): ptrace).
+        let file = format!("cat /proc/{0}/environ > /dev/null && ls -l /proc/{0}/fd/", holder.id());
+        let mounts = std::fs::File::open("/proc/self/ns/mnt").unwrap().into();
+        let looked = |user: &OwnedFd, mounts: &OwnedFd| {
+            let mut command = users(&["sh".into(), "-c".into(), file.clone()]);
+            let (user, mounts) = (user.as_fd(), mounts.as_fd());
+            start_within(&mut command, user, mounts, None, Path::new("/")).unwrap();
+            command.stderr(std::process::Stdio::null());
+            command.stdout(std::process::Stdio::null()).status().unwrap().success()
+        };
+        assert!(!looked(&user, &mounts), "what we have open is to be had from within");
     }
 
     #[test]

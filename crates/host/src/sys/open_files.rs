@@ -63,8 +63,17 @@ fn is_pipe_of_ours(fd: c_int) -> bool {
 
 /// Opens a directory to be looked at, not into (open(2), O_PATH).
 pub fn open_place(path: &Path) -> io::Result<OwnedFd> {
+    open_path(path, libc::O_DIRECTORY)
+}
+
+/// [`open_place`] of what may be no directory.
+pub(super) fn open_any_place(path: &Path) -> io::Result<OwnedFd> {
+    open_path(path, 0)
+}
+
+fn open_path(path: &Path, flags: c_int) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let flags = flags | libc::O_PATH | libc::O_CLOEXEC;
     // SAFETY: the path ends in NUL.
     let fd = unsafe { libc::open(path.as_ptr(), flags) };
     if fd < 0 {

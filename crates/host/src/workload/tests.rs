@@ -17,7 +17,7 @@ use fsverdict_core::run::{self, Step};
 use serde_json::json;
 
 use super::engine::Act;
-use crate::bed::own;
+use crate::bed;
 use crate::place::lease::Grant;
 use crate::place::trial::TrialHost;
 use crate::tool;
@@ -261,10 +261,10 @@ fn says(stage: &Stage, error: &str, reason: &str) {
 
 fn fails_in_a_full_file_system(stage: &Stage) {
     let small = stage.path("work");
-    mount_tmpfs(&small, "size=16k,nr_inodes=7");
+    mount_tmpfs(&small, "size=20k,nr_inodes=8");
     let journal = Journal::open(None).unwrap();
-    let own = small.join(own::name(journal.token()));
-    fs::create_dir(&own).unwrap();
+    let held = bed::own_folder(&small, journal.token(), 0o700, &mut |_| Ok(())).unwrap();
+    let own = held.path().to_path_buf();
     let trial: Trial = serde_json::from_value(json!({
         "schema": 1, "number": 1, "round": 1, "workload": "w", "contender": "c", "position": 1,
         "seed": 7, "work": stage.workload, "settings": { "name": "c" },
@@ -272,15 +272,16 @@ fn fails_in_a_full_file_system(stage: &Stage) {
         "directory": own, "raw": stage.raw, "series": stage.path("series.csv"),
     }))
     .unwrap();
-    let granted = Grant::new(&journal, &trial, Vec::new()).unwrap();
-    let record = run::trial(&mut TrialHost::new(&trial).unwrap(), &trial);
+    let granted = Grant::new(&journal, &trial, Vec::new(), None).unwrap();
+    let (mut host, trial) = TrialHost::new(trial).unwrap();
+    let record = run::trial(&mut host, &trial);
     let Outcome::Failed(failure) = &record.outcome else { panic!("{record:?}") };
     says(stage, &failure.error, "No space left on device");
     assert_eq!(failure.cleanup_errors, [""; 0]);
-    assert_eq!(found(&own).len(), 0);
+    assert_eq!(found(&own).len(), 1, "its mark");
     let kept: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
     assert_eq!(kept, record);
-    drop(granted);
+    drop((granted, held));
     journal.close().unwrap();
     tool::unmount(&small.display().to_string());
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::is_of_kernel;
 
 use super::{CellError, Ground, Mapped};
+use crate::machine::folder::real;
 use crate::sys;
 
 /// Those of `ground` where they really are: no part of the way that there is is a link. What the
@@ -34,13 +35,6 @@ pub fn found(ground: &Ground) -> Result<Vec<Mapped>, CellError> {
         }
     }
     Ok(found)
-}
-
-fn real(path: &Path) -> PathBuf {
-    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
-    let Some((above, mut real)) = there else { return path.into() };
-    real.extend(path.strip_prefix(above));
-    real
 }
 
 /// Shows the folder `bare` at `there` as a folder of memory with all of its entries as they are,

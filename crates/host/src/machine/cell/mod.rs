@@ -35,6 +35,11 @@ pub struct Ground {
     pub devices: Vec<PathBuf>,
     /// Folders that the work finds at paths of its own.
     pub mapped: Vec<Mapped>,
+    /// Folders into which nobody else may look: they are shown with nothing in them but the way to
+    /// what lies below them. Nothing that the work leaves there can be reached from outside.
+    pub shut: Vec<PathBuf>,
+    /// A folder that may be written until the cells are sealed, and is only read from then on.
+    pub kept_back: Option<PathBuf>,
     /// It is for tools that have our powers: they are shown no processes, for `/proc/PID/root` and
     /// `/proc/PID/fd` of another lead them out (proc_pid_root(5)).
     pub for_tools: bool,
@@ -52,6 +57,7 @@ pub struct Mapped {
 impl Ground {
     fn places(&self) -> impl Iterator<Item = &Path> {
         let own = self.writable.iter().chain(&self.named).chain(&self.kept);
+        let own = own.chain(&self.kept_back);
         own.chain(self.mapped.iter().map(|it| &it.at)).map(PathBuf::as_path)
     }
 }
@@ -86,6 +92,21 @@ impl Cell {
         match self {
             Cell::Namespaces(_, _, grown, ..) => grown.left(),
             Cell::Rules(_) => Astray::default(),
+        }
+    }
+
+    /// Lets nothing more be written to the folder `kept_back`, by those that are in it already
+    /// either; a user's commands that run already keep what they may.
+    fn seal(&mut self, kept_back: &Path, ground: &Ground) -> Result<(), CellError> {
+        let read_only = || CellError::of(format!("{} to be read alone", kept_back.display()));
+        match self {
+            Cell::Namespaces(_, mounts, ..) => within(mounts, || sys::make_read_only(kept_back))
+                .and_then(|done| done)
+                .map_err(read_only()),
+            Cell::Rules(held) => {
+                *held = rules(ground, true)?;
+                Ok(())
+            }
         }
     }
 
@@ -161,7 +182,7 @@ impl From<Command> for Confined {
 }
 
 /// Makes the cell of `ground`, as one of the user namespace `user`.
-pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
+pub fn make(ground: &Ground, user: &OwnedFd, is_sealed: bool) -> Result<Cell, CellError> {
     let thread_failed = || CellError::of("a thread")(io::Error::other("it did not end well"));
     let home = File::open("/proc/self/ns/mnt").map_err(CellError::of("/proc/self/ns/mnt"))?;
     // Not every kernel has them.
@@ -170,7 +191,7 @@ pub fn make(ground: &Ground, user: &OwnedFd) -> Result<Cell, CellError> {
     // The thread gets mounts of its own, and a root of its own.
     std::thread::scope(|scope| {
         let make = || {
-            let grown = tree::grow(ground)?;
+            let grown = tree::grow(ground, is_sealed)?;
             let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts)
                 .map_err(CellError::of("a mount namespace"))?;
             let mounts = opened(&holder, NewNamespace::Mounts)?;
@@ -197,24 +218,45 @@ pub fn among<T: Send>(
     devices: &[impl AsRef<Path>],
     tools: impl FnOnce() -> T + Send,
 ) -> Result<T, CellError> {
+    among_in(devices, &[], tools)
+}
+
+/// [`among`], where they can write to these folders, too.
+pub fn among_in<T: Send>(
+    devices: &[impl AsRef<Path>],
+    folders: &[&Path],
+    tools: impl FnOnce() -> T + Send,
+) -> Result<T, CellError> {
+    let writable = folders.iter().map(|it| it.to_path_buf()).collect();
     let controls = CONTROLS.iter().map(PathBuf::from).filter(|path| path.exists());
     let devices = devices.iter().map(|path| path.as_ref().to_owned()).chain(controls).collect();
-    let ground = Ground { devices, for_tools: true, ..Ground::default() };
+    let ground = Ground { devices, writable, for_tools: true, ..Ground::default() };
     let failed = || Err(CellError::of("a thread")(io::Error::other("it did not end well")));
     std::thread::scope(|scope| {
         // The thread gets mounts of its own, and a root of its own; both go with it.
-        let confined = || tree::grow(&ground).map(|_grown| tools());
+        let confined = || tree::grow(&ground, true).map(|_grown| tools());
         let thread = std::thread::Builder::new().spawn_scoped(scope, confined);
         thread.map_err(CellError::of("a thread"))?.join().unwrap_or_else(|_| failed())
     })
 }
 
-fn rules(ground: &Ground) -> Result<OwnedFd, CellError> {
+/// Does `work` in that mount namespace, on a thread of its own.
+fn within<T: Send>(mounts: &OwnedFd, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let enter = || sys::enter_mounts_alone(mounts.as_fd()).map(|()| work());
+        let thread = std::thread::Builder::new().spawn_scoped(scope, enter)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread did not end well")))
+    })
+}
+
+fn rules(ground: &Ground, is_sealed: bool) -> Result<OwnedFd, CellError> {
     if let Some(Mapped { at, .. }) = ground.mapped.first() {
         let refused = io::Error::new(io::ErrorKind::PermissionDenied, "mapping it needs root");
         return Err(CellError::of(at.display())(refused));
     }
-    let folders: Vec<&Path> = ground.writable.iter().map(PathBuf::as_path).collect();
+    let kept_back = ground.kept_back.iter().filter(|_| !is_sealed);
+    let folders: Vec<&Path> =
+        ground.writable.iter().chain(kept_back).map(PathBuf::as_path).collect();
     sys::rules(&folders).map_err(CellError::of("Landlock"))
 }
 
@@ -222,7 +264,7 @@ fn rules(ground: &Ground) -> Result<OwnedFd, CellError> {
 pub fn is_possible() -> Result<(), CellError> {
     match sys::is_root() {
         true => users().map(drop),
-        false => rules(&Ground::default()).map(drop),
+        false => rules(&Ground::default(), true).map(drop),
     }
 }
 
@@ -281,12 +323,13 @@ pub struct Cells {
     ground: Ground,
     user: OnceLock<OwnedFd>,
     cell: OnceLock<Cell>,
+    is_sealed: bool,
 }
 
 impl Cells {
     /// Cells on this ground.
     pub fn new(ground: Ground) -> Cells {
-        Cells { ground, user: OnceLock::new(), cell: OnceLock::new() }
+        Cells { ground, user: OnceLock::new(), cell: OnceLock::new(), is_sealed: false }
     }
 
     /// The user namespace that all of them share.
@@ -304,10 +347,19 @@ impl Cells {
             return Ok(cell);
         }
         let made = match sys::is_root() {
-            true => make(&self.ground, self.user()?)?,
-            false => Cell::Rules(rules(&self.ground)?),
+            true => make(&self.ground, self.user()?, self.is_sealed)?,
+            false => Cell::Rules(rules(&self.ground, self.is_sealed)?),
         };
         Ok(self.cell.get_or_init(|| made))
+    }
+
+    /// From now on the folder that is kept back is only read: in this cell, and in those to come.
+    pub fn seal(&mut self) -> Result<(), CellError> {
+        self.is_sealed = true;
+        match (self.cell.get_mut(), &self.ground.kept_back) {
+            (Some(cell), Some(kept_back)) => cell.seal(kept_back, &self.ground),
+            _ => Ok(()),
+        }
     }
 
     /// Leaves the cell of now, which goes with its last process. Gives what is left in it.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::Astray;
 
 use super::{CellError, Ground, Mapped, mapped};
+use crate::machine::folder::Folder;
 use crate::machine::mount::{self, Mount};
 use crate::sys;
 
@@ -49,18 +50,20 @@ enum Shown {
     Private,
     /// As it is, to be written.
     Writable,
+    /// A folder with nothing in it but the way to what is shown below.
+    Shut,
     /// Its entries, to be read, and room for folders that are mapped.
     Furnished,
 }
 
 /// Puts the cell's root together and makes it this thread's, in a mount namespace of its own. Gives
 /// the folder that holds what is private: by the numbers of [`Grown::private`].
-pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
+pub fn grow(ground: &Ground, is_sealed: bool) -> Result<Grown, CellError> {
     sys::private_mounts().map_err(CellError::of("mounts of its own"))?;
     let at = |path: &Path| CellError::of(path.display().to_string());
     let site = Path::new(SITE);
     let mounts = mount::of_this_thread().map_err(CellError::of("its mounts"))?;
-    let mut shown = shown(ground, &mounts, &homes(&mounts));
+    let mut shown = shown(ground, is_sealed, &mounts, &homes(&mounts));
     let folders = mapped::found(ground)?;
     shown.extend(to_furnish(&folders, &shown));
     sys::mount_virtual(c"tmpfs", site, "mode=700").map_err(at(site))?;
@@ -73,6 +76,7 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
         private: Vec::new(),
         mapped: folders.iter().map(|it| it.at.clone()).collect(),
     };
+    let places: Vec<PathBuf> = shown.keys().cloned().collect();
     for (number, (path, how)) in shown.into_iter().enumerate() {
         let there = within(&root, &path);
         let made = match how {
@@ -88,6 +92,10 @@ pub fn grow(ground: &Ground) -> Result<Grown, CellError> {
                 let bare = site.join(format!("bare{number}"));
                 show(&path, &bare, Shown::ReadOnly)
                     .and_then(|()| mapped::furnish(&bare, &there, &new))
+            }
+            Shown::Shut => {
+                let ways = places.iter().filter(|it| **it != path && it.starts_with(&path));
+                shut(&path, &there, ways.map(|it| within(&root, it)))
             }
             _ => show(&path, &there, how),
         };
@@ -162,7 +170,12 @@ fn homes(mounts: &[Mount]) -> BTreeSet<PathBuf> {
 
 /// What the cell shows of the machine besides the root's own file system, those above before
 /// those below.
-fn shown(ground: &Ground, mounts: &[Mount], homes: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, Shown> {
+fn shown(
+    ground: &Ground,
+    is_sealed: bool,
+    mounts: &[Mount],
+    homes: &BTreeSet<PathBuf>,
+) -> BTreeMap<PathBuf, Shown> {
     let own = |path: &Path| OWN.iter().any(|own| path.starts_with(own));
     let of_system = |path: &Path| {
         SYSTEM.iter().any(|it| path.starts_with(it)) && path.components().count() <= 4
@@ -181,7 +194,13 @@ fn shown(ground: &Ground, mounts: &[Mount], homes: &BTreeSet<PathBuf>) -> BTreeM
     let private = TEMPORARY.iter().map(PathBuf::from).chain(homes.iter().cloned());
     shown.extend(private.filter(is_folder).map(|path| (path, Shown::Private)));
     shown.extend(ground.kept.iter().map(|path| (path.clone(), Shown::ReadOnly)));
+    // What is private has nothing of the machine's to be reached from outside.
+    let is_private = |path: &&PathBuf| shown.get(*path) == Some(&Shown::Private);
+    let shut: Vec<&PathBuf> = ground.shut.iter().filter(|it| !is_private(it)).collect();
+    shown.extend(shut.into_iter().map(|path| (path.clone(), Shown::Shut)));
     shown.extend(ground.writable.iter().map(|path| (path.clone(), Shown::Writable)));
+    let how = if is_sealed { Shown::ReadOnly } else { Shown::Writable };
+    shown.extend(ground.kept_back.iter().map(|path| (path.clone(), how)));
     shown
 }
 
@@ -208,7 +227,9 @@ fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
     place_for(path, there)?;
     match how {
         Shown::Writable => {
-            return sys::bind(path, there).and_then(|()| sys::forbid_devices(there));
+            // Whoever owns a folder above may have put a link there meanwhile.
+            let held = Folder::open(path)?;
+            return sys::bind(&held.path(), there).and_then(|()| sys::forbid_devices(there));
         }
         Shown::Bed => return bind_to_read(path, there),
         _ => {}
@@ -217,6 +238,14 @@ fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
         true => Ok(()),
         false => bind_to_read(path, there),
     }
+}
+
+/// Shows a folder at `there` in which nothing is but `ways`.
+fn shut(path: &Path, there: &Path, mut ways: impl Iterator<Item = PathBuf>) -> io::Result<()> {
+    place_for(path, there)?;
+    sys::mount_virtual(c"tmpfs", there, "mode=755")?;
+    ways.try_for_each(fs::create_dir_all)?;
+    sys::make_read_only(there)
 }
 
 fn overlay_to_read(path: &Path, there: &Path) -> io::Result<()> {
@@ -372,7 +401,8 @@ mod tests {
         let mounts = mounts.map(mount);
         let named = |named: &[&str]| {
             let named = named.iter().map(PathBuf::from).collect();
-            let shown = shown(&Ground { named, ..Ground::default() }, &mounts, &BTreeSet::new());
+            let ground = Ground { named, ..Ground::default() };
+            let shown = shown(&ground, true, &mounts, &BTreeSet::new());
             let kept = shown.into_iter().filter(|(_, how)| *how == Shown::ReadOnly);
             kept.map(|(path, _)| path.display().to_string()).collect::<Vec<_>>()
         };
@@ -398,7 +428,7 @@ mod tests {
     #[test]
     fn what_may_be_written_lies_above_what_is_private() {
         let ground = Ground { writable: vec!["/tmp/run/raw".into()], ..Ground::default() };
-        let shown = shown(&ground, &[], &BTreeSet::new());
+        let shown = shown(&ground, true, &[], &BTreeSet::new());
         let order: Vec<_> =
             shown.into_iter().filter(|(path, _)| path.starts_with("/tmp")).collect();
         let wanted = [("/tmp", Shown::Private), ("/tmp/run/raw", Shown::Writable)];

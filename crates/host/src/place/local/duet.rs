@@ -4,7 +4,6 @@
 //! the others stand still, until all work has ended. One after the other they sync; and once all
 //! have, one after the other they go on to their next timed part, or to their end.
 
-use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, Write, pipe};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -267,10 +266,7 @@ impl Lab<'_> {
             Some(error) => Err(error),
             None => succeeded(&mut player.started.child),
         };
-        let output = player.started.output.clone();
-        let record = self.finish(player.trial, player.started, ended);
-        let _ = fs::remove_file(output);
-        record
+        self.finish(player.trial, player.started, ended)
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use fsverdict_core::model::{Command, Scalar, Trial, Workload};
 
 use super::site::{CACHE, figures_file};
+use crate::machine::folder;
 use crate::place::link;
 use crate::place::vm::kernel;
 use crate::sys;
@@ -67,11 +68,14 @@ fn cache(workload: &Workload, contenders: &BTreeMap<String, Scalar>) -> PathBuf 
     let variables = variables.map(|(name, value)| format!("{name}={value}"));
     let amount = [workload.operations, workload.bytes.map(|bytes| bytes.0)];
     let amount = amount.into_iter().map(|amount| format!("{amount:?}"));
-    for text in setup.into_iter().chain(variables).chain(amount) {
+    // What lies at a path that is mapped is another's for each map.
+    let map = workload.map.iter().map(|(at, place)| format!("{at}={place}"));
+    for text in setup.into_iter().chain(variables).chain(amount).chain(map) {
         hasher.write(text.as_bytes());
         hasher.write_u8(0);
     }
-    kernel::cache().join("inputs").join(format!("{:016x}", hasher.finish()))
+    // Where it lies is looked for once; from there no link is followed.
+    folder::real(&kernel::cache()).join("inputs").join(format!("{:016x}", hasher.finish()))
 }
 
 #[cfg(test)]
@@ -94,6 +98,7 @@ mod tests {
             of(&|it| it.operations = Some(6000)),
             of(&|it| it.operations = Some(600)),
             of(&|it| it.bytes = Some(Bytes(600))),
+            of(&|it| it.map = [("/data".to_string(), ".".to_string())].into()),
             of(&|it| it.setup = Some(Command::Shell("true".into()))),
             cache(&Workload::default(), &own),
         ];

@@ -5,6 +5,7 @@
 //! ([`crate::workload`]).
 
 mod environment;
+mod held;
 mod mounting;
 pub mod site;
 mod timed;
@@ -13,6 +14,7 @@ mod watched;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -24,6 +26,7 @@ use super::link;
 use crate::bed::{self, partition};
 use crate::layer;
 use crate::machine::cell::{self, Cells};
+use crate::machine::folder::Folder;
 use crate::machine::processes::Processes;
 use crate::machine::within;
 use crate::machine::{settle, throttle};
@@ -59,33 +62,36 @@ pub struct TrialHost {
 }
 
 impl TrialHost {
-    /// This machine, about to run `trial`.
+    /// This machine, about to run `trial`, and the trial by paths that nobody else can change.
     ///
     /// # Errors
     /// When no living run has given this trial out.
-    pub fn new(trial: &Trial) -> Result<Self, HostError> {
-        let environment = environment::environment(trial);
-        let cells = cells(trial, &environment);
+    pub fn new(trial: Trial) -> Result<(Self, Trial), HostError> {
+        let lease = Lease::of(&trial)?;
+        let trial = held::held(trial, &lease)?;
+        let environment = environment::environment(&trial);
+        let cells = cells(&trial, &environment)?;
         if let (None, Some(path)) = (&cells, trial.workload.map.keys().next()) {
             return Err(format!("{path} can't be mapped here: the work can't be confined").into());
         }
         if cells.is_some() && sys::is_root() {
             sys::leave_session_keys().map_err(|it| format!("leave the session's keys: {it}"))?;
         }
-        Ok(TrialHost {
+        let host = TrialHost {
             start: Instant::now(),
             cells,
             environment,
-            lease: Lease::of(trial)?,
-            mounting: Mounting::of(trial),
+            lease,
+            mounting: Mounting::of(&trial),
             processes: Processes::default(),
             timing: Timing::default(),
             outputs: Outputs::default(),
             troubles: Troubles::of(Path::new("/"), &trial.bed.devices, within::is_guest()),
             relay: Relay::default(),
             traces: Traces::default(),
-            watched: Watched::begin(trial),
-        })
+            watched: Watched::begin(&trial),
+        };
+        Ok((host, trial))
     }
 
     fn scene<'a>(&'a self, trial: &'a Trial) -> Result<Scene<'a>, HostError> {
@@ -105,6 +111,9 @@ impl TrialHost {
     fn with_servers(&mut self, step: Step, trial: &Trial) -> Result<(), HostError> {
         self.command(step, trial)?;
         self.processes.settle_servers();
+        if step == Step::Setup {
+            self.cells.as_mut().map_or(Ok(()), Cells::seal)?;
+        }
         Ok(())
     }
 
@@ -214,14 +223,30 @@ fn with(effect: Effect, figures: Vec<Sample>) -> Effect {
 
 /// Cells for the work of `trial`. A guest whose kernel has none confines its work by itself, and a
 /// user's work can do no more than its user.
-fn cells(trial: &Trial, environment: &BTreeMap<String, String>) -> Option<Cells> {
-    let cells = Cells::new(ground(trial, environment));
+fn cells(
+    trial: &Trial,
+    environment: &BTreeMap<String, String>,
+) -> Result<Option<Cells>, HostError> {
+    let mut cells = Cells::new(ground(trial, environment));
     if let Some(cache) = environment.get(site::CACHE) {
-        // Where it can't be made the cell says so.
-        let _ = fs::create_dir_all(cache);
+        make_cache(Path::new(cache)).map_err(|error| format!("{cache}: {error}"))?;
+    }
+    if trial.workload.setup.is_none() {
+        // Nobody else makes what is kept there.
+        cells.seal()?;
     }
     let goes_without = cell::is_possible().is_err() && (within::is_guest() || !sys::is_root());
-    (!goes_without).then_some(cells)
+    Ok((!goes_without).then_some(cells))
+}
+
+/// Makes the folder of what a setup keeps, in one that is shut to others: what root's setup leaves
+/// there may run as root.
+fn make_cache(cache: &Path) -> io::Result<()> {
+    let inputs = cache.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::create_dir_all(inputs)?;
+    let inputs = Folder::open(inputs)?;
+    inputs.shut()?;
+    inputs.make(Path::new(cache.file_name().ok_or(io::ErrorKind::InvalidInput)?)).map(drop)
 }
 
 impl Host for TrialHost {
@@ -261,7 +286,7 @@ impl Host for TrialHost {
             Step::RemoveDirectory => {
                 let left = self.end_work()?;
                 let figures = self.traces.write(trial);
-                bed::own::clear(Path::new(&trial.directory), WORK)?;
+                bed::own::clear(Path::new(&trial.directory), &trial.bed.lab, WORK)?;
                 return Ok(with(left, figures));
             }
         }
@@ -272,7 +297,7 @@ impl Host for TrialHost {
         let ended = self.end_work();
         let mut errors: Vec<String> = ended.err().map(|it| it.to_string()).into_iter().collect();
         if trial.bed.kind == BedKind::Directory {
-            let cleared = bed::own::clear(Path::new(&trial.directory), WORK);
+            let cleared = bed::own::clear(Path::new(&trial.directory), &trial.bed.lab, WORK);
             errors.extend(cleared.err().map(|error| error.to_string()));
         } else if self.mounting.is_mounted(trial) {
             self.mounting.give_up();

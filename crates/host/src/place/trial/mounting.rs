@@ -110,6 +110,7 @@ impl Mounting {
             let name = level.file_system.name;
             return Err(format!("{name} is served in virtual machines alone: --place vm").into());
         }
+        level.check_goes_on()?;
         if level.file_system.is_upon && !self.has_work() {
             tool::run_all(&level.commands(Step::MakeFileSystem, false))?;
         }

@@ -178,6 +178,21 @@ impl Level<'_> {
             .into())
     }
 
+    /// Nobody has told it to have the machine panic: that is for guests.
+    pub fn check_goes_on(&self) -> Result<(), HostError> {
+        if within::is_guest() {
+            return Ok(());
+        }
+        for device in &self.devices {
+            if (self.file_system.has_panic)(Path::new(device))? {
+                return Err("an error in what mkfs has made would have this machine panic: that \
+                            takes a machine of its own, --place vm"
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
     /// The commands that end what has served it, once it is unmounted.
     pub fn take_down(&self) -> Vec<Argv> {
         self.file_system.take_down(&self.site(true))
@@ -264,6 +279,12 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
     let networks = workload.link().map(|_| link::clients());
     let opened = trial.writable.iter().map(PathBuf::from);
     let cache = environment.get(CACHE).map(PathBuf::from);
+    // Others could run what root's work leaves there, as root.
+    let shut = [Path::new(&trial.raw).parent(), cache.as_deref().and_then(Path::parent)];
+    let mut shut: Vec<PathBuf> = shut.into_iter().flatten().map(PathBuf::from).collect();
+    if trial.bed.kind == BedKind::Directory {
+        shut.push(PathBuf::from(&trial.directory));
+    }
     // Not more of the file system: the folder itself is not to become a link to somewhere else.
     let own = [work_directory(trial), PathBuf::from(&trial.raw)].into_iter();
     let mapped = workload.map.iter().map(|(at, place)| Mapped {
@@ -273,11 +294,13 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
     let bed = trial.bed.kind != BedKind::Directory && !is_raw;
     Ground {
         bed: bed.then(|| PathBuf::from(&trial.directory)),
-        writable: own.chain(opened).chain(cache).collect(),
+        writable: own.chain(opened).collect(),
         named,
         kept: networks.into_iter().collect(),
         devices: device.into_iter().map(PathBuf::from).collect(),
         mapped: mapped.collect(),
+        shut,
+        kept_back: cache,
         ..Ground::default()
     }
 }

@@ -16,6 +16,9 @@ const LINK: u32 = 0o120_000;
 const DEVICE: u32 = 0o020_000;
 const REGULAR: u32 = 0o100_000;
 
+/// No trial leaves more files: who unpacks them has to make each.
+const ENTRIES_MAX: usize = 1 << 16;
+
 /// An archive that is being written.
 #[derive(Debug)]
 pub struct Archive<W: Write> {
@@ -92,10 +95,11 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// The files of an archive by their names. One that does not end as archives do is an error.
+/// The files of an archive by their names. One that does not end as archives do is an error, and so
+/// is one with more entries than a trial leaves.
 pub fn files(mut from: impl BufRead) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
-    loop {
+    for _ in 0..=ENTRIES_MAX {
         let mut reader = Reader::new(from)?;
         let entry = reader.entry();
         if entry.is_trailer() {
@@ -109,6 +113,7 @@ pub fn files(mut from: impl BufRead) -> io::Result<BTreeMap<String, Vec<u8>>> {
             files.insert(name, content);
         }
     }
+    Err(io::Error::other(format!("the archive has more than {ENTRIES_MAX} files")))
 }
 
 /// Writes `files` below `folder`. Names that lead out of it are refused.
@@ -157,6 +162,17 @@ mod tests {
         for length in [0, 50, bytes.len() / 2, bytes.len() - 8] {
             files(&bytes[..length]).unwrap_err();
         }
+    }
+
+    #[test]
+    fn an_archive_without_end_is_refused() {
+        let of = |count: usize| {
+            let mut archive = Archive::new(Vec::new());
+            (0..count).for_each(|name| archive.bytes(&name.to_string(), 0o644, b"").unwrap());
+            files(&archive.finish().unwrap()[..]).map(|files| files.len())
+        };
+        assert_eq!(of(ENTRIES_MAX).unwrap(), ENTRIES_MAX);
+        assert!(of(ENTRIES_MAX + 1).unwrap_err().to_string().ends_with("65536 files"));
     }
 
     #[test]

@@ -114,6 +114,7 @@ impl Vm<'_> {
             parameters: &trial.contender.parameters,
             options: config.map_or(&[], |config| &config.qemu),
             has_terminal: false,
+            is_untrusted: config.is_some_and(|config| config.untrusted),
         })
     }
 

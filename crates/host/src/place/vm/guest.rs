@@ -394,7 +394,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     let journal = Journal::open(None)?;
     trial.bed.lab = journal.token().to_string();
     let identities = trial.bed.devices.iter().map(Identity::of).collect::<Option<Vec<_>>>();
-    let _granted = Grant::new(&journal, &trial, identities.ok_or("a disk has no node")?)?;
+    let _granted = Grant::new(&journal, &trial, identities.ok_or("a disk has no node")?, None)?;
     let (input, output) = (Path::new(TRIAL), out.join("record.json"));
     fs::write(input, serde_json::to_vec(&trial)?)?;
     let argv = match has_namespaces() {

@@ -46,6 +46,7 @@ pub fn imagined(plan: &Plan, trial: &Trial) -> Result<Vec<String>, HostError> {
         parameters: &trial.contender.parameters,
         options: &config.qemu,
         has_terminal: false,
+        is_untrusted: config.untrusted,
     };
     Ok(runner.argv(&machine))
 }

@@ -33,6 +33,11 @@ const OF_X86: &str = "reboot=t no_timer_check edd=off i8042.nokbd i8042.noaux";
 /// says.
 const WITHOUT_KFENCE: &str = "kfence.sample_interval=0";
 
+/// What QEMU may not do any more once it runs a stranger's plan (qemu(1), `-sandbox`): start
+/// programs, get other rights, ask for more of the processors, and make system calls that nobody
+/// makes. Who breaks out of the guest has what is left.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+
 /// Of a disk whose errors are the guest's.
 const REPORTED: &str = ",werror=report,rerror=report";
 
@@ -90,6 +95,8 @@ pub struct Machine<'a> {
     pub options: &'a [String],
     /// Its console is the terminal that we are typed at, where Ctrl-A, then X ends it.
     pub has_terminal: bool,
+    /// What it runs is a stranger's.
+    pub is_untrusted: bool,
 }
 
 impl Machine<'_> {
@@ -112,6 +119,9 @@ impl Machine<'_> {
         option("-kernel", kernel.to_string());
         option("-initrd", initrd.to_string());
         option("-append", self.words());
+        if self.is_untrusted {
+            option("-sandbox", SANDBOX.into());
+        }
         if let Some(controller) = controller(self.bus) {
             option("-device", controller.into());
         }
@@ -389,6 +399,7 @@ mod tests {
             parameters: &["mitigations=off".into()],
             options: &["-cpu".into(), "qemu64".into()],
             has_terminal: false,
+            is_untrusted: false,
         };
         let on = |bus: Bus| Machine { bus, ..machine.clone() }.argv().join(" ");
         let ahci = on(Bus::Ahci);
@@ -453,10 +464,13 @@ mod tests {
                 parameters: &[],
                 options: &[],
                 has_terminal: false,
+                is_untrusted: bus == Bus::Nvme,
             };
             let line = machine.argv().join(" ");
             assert!(line.ends_with(marks), "{line}");
             assert!(line.contains("driver=blklogwrites,node-name=logged"), "{line}");
+            let sandbox = format!(" -sandbox {SANDBOX} ");
+            assert_eq!(line.contains(&sandbox), machine.is_untrusted, "{line}");
         }
     }
 

@@ -337,6 +337,7 @@ mod tests {
             parameters: &[],
             options: &[],
             has_terminal: false,
+            is_untrusted: false,
         };
         assert_eq!(
             argv(&machine).join(" "),

@@ -14,6 +14,9 @@ use fsverdict_core::model::{Bytes, Device, DeviceTotals};
 
 use super::target::{Target, USUAL_BYTES};
 use crate::bed::LoopDevice;
+use crate::file_system;
+use crate::machine::cell::{self, CellError};
+use crate::machine::mount;
 use crate::place::trial_process::mount_point;
 use crate::probe::DeviceReader;
 use crate::sys;
@@ -24,6 +27,8 @@ use crate::tool::{self, Answer, ToolError};
 const ROOM_BYTES_MAX: u64 = 4 << 30;
 /// How often an image is looked at while something is made in it.
 const LOOK: Duration = Duration::from_millis(5);
+/// Where tools run that are confined: there is nothing to be written, and little to be read.
+const NOWHERE: &str = "/proc/self";
 /// No tool may take longer: on an empty image they take milliseconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -38,8 +43,10 @@ pub struct Bench {
     images: PathBuf,
     /// How much those of one command may take.
     room_bytes: u64,
-    /// Where tools run: relative names that an option may hold lead nowhere.
+    /// Where tools run that can't be confined: relative names that an option may hold lead nowhere.
     folder: PathBuf,
+    /// As root: where images lie that tools find by their names.
+    named: PathBuf,
     /// Where file systems are mounted.
     pub at: PathBuf,
 }
@@ -53,24 +60,43 @@ impl Bench {
         let room_bytes = ROOM_BYTES_MAX.min(free_bytes / 2);
         if !root {
             // Nobody can make a file there.
-            let (folder, at) = ("/proc".into(), PathBuf::new());
-            return Ok(Bench { root, target, images: images.into(), room_bytes, folder, at });
+            let (folder, images) = ("/proc".into(), images.into());
+            let (named, at) = (PathBuf::new(), PathBuf::new());
+            return Ok(Bench { root, target, images, room_bytes, folder, named, at });
         }
         let base = mount_point();
         let failed = |error: io::Error| format!("making a place to try settings: {error}");
         fs::create_dir_all(&base).map_err(failed)?;
         sys::private_mounts().map_err(failed)?;
         let base_text = base.display().to_string();
-        tool::run_words(&["mount", "-t", "tmpfs", "-o", "size=1m", "fsverdict", &base_text])
+        tool::run_words(&["mount", "-t", "tmpfs", "-o", "size=64m", "fsverdict", &base_text])
             .map_err(|error| error.to_string())?;
-        let (folder, at) = (base.join("empty"), base.join("at"));
-        fs::create_dir(&folder).and_then(|()| fs::create_dir(&at)).map_err(failed)?;
-        Ok(Bench { root, target, images: images.into(), room_bytes, folder, at })
+        let [folder, named, at] = ["empty", "named", "at"].map(|name| base.join(name));
+        [&folder, &named, &at].into_iter().try_for_each(fs::create_dir).map_err(failed)?;
+        Ok(Bench { root, target, images: images.into(), room_bytes, folder, named, at })
     }
 
-    /// Runs a tool, with arguments of the file's, and gives its answer.
-    pub fn ask(&self, argv: &[String]) -> Result<Answer, ToolError> {
+    /// Runs a tool, with arguments of the file's, on `disks` and what is mounted, and gives its
+    /// answer. As root it finds no other device, and can write nowhere else.
+    pub fn ask(&self, argv: &[String], disks: &[Disk]) -> Result<Answer, ToolError> {
         tool::check_foreign(argv)?;
+        if !self.root {
+            return tool::ask(argv, &self.folder, LIMIT);
+        }
+        let devices: Vec<String> =
+            disks.iter().filter(|it| it.device.is_some()).map(Disk::node).collect();
+        let failed = |error: CellError| ToolError::Start {
+            command: argv.join(" "),
+            source: io::Error::other(error),
+        };
+        let folders = [self.named.as_path(), &self.at];
+        cell::among_in(&devices, &folders, || tool::ask(argv, Path::new(NOWHERE), LIMIT))
+            .map_err(failed)?
+    }
+
+    /// Runs mount(8), which has to be seen by us: nothing that it is told names another device or a
+    /// file.
+    fn ask_mount(&self, argv: &[String]) -> Result<Answer, ToolError> {
         tool::ask(argv, &self.folder, LIMIT)
     }
 
@@ -95,7 +121,7 @@ impl Bench {
             };
             let failed = |error| Refused::Unasked(format!("no thread can be started: {error}"));
             let watch = std::thread::Builder::new().spawn_scoped(scope, watch).map_err(failed)?;
-            let answer = self.ask(argv);
+            let answer = self.ask(argv, disks);
             done.store(true, Ordering::Relaxed);
             watch.thread().unpark();
             Ok(answer)
@@ -121,11 +147,23 @@ impl Bench {
 
     /// A fresh disk that is a file even for root: the kernel keeps no partitions of it.
     pub fn file(&self) -> Result<Disk, String> {
-        Disk::new(&self.images, self.target.size_bytes.unwrap_or(USUAL_BYTES), false)
+        let size_bytes = self.target.size_bytes.unwrap_or(USUAL_BYTES);
+        match self.root {
+            true => Disk::named(&self.named, size_bytes),
+            false => Disk::new(&self.images, size_bytes, false),
+        }
     }
 
     /// Mounts `node` with the words of mount(8) in `options`.
     pub fn mount(&self, node: &str, kind: &str, options: &[String]) -> Result<Mounted, Refused> {
+        let is_known = mount::takes_device(kind);
+        let refused = || format!("{kind} is no file system that is mounted from a disk");
+        is_known.then_some(()).ok_or_else(|| Refused::Unasked(refused()))?;
+        file_system::check_options(options).map_err(Refused::Unasked)?;
+        if let Some(option) = file_system::panics(&[], options) {
+            let why = format!("{option} would have this machine panic at an error");
+            return Err(Refused::Unasked(why));
+        }
         let log = KernelLog::open();
         let at = self.at.display().to_string();
         // -i: no helper of mount's is started.
@@ -134,7 +172,7 @@ impl Bench {
             argv.extend(["-o".into(), options.join(",")]);
         }
         argv.extend([node.into(), at.clone()]);
-        let answer = self.ask(&argv).map_err(|error| Refused::Unasked(error.to_string()))?;
+        let answer = self.ask_mount(&argv).map_err(|error| Refused::Unasked(error.to_string()))?;
         let log = log.map(|log| log.since(node, kind)).unwrap_or_default();
         if answer.status.success() {
             return Ok(Mounted { at: self.at.clone(), log });
@@ -164,6 +202,8 @@ pub enum Refused {
 pub struct Disk {
     device: Option<LoopDevice>,
     file: File,
+    /// Where the file is by a name, which nobody else sees either.
+    name: Option<PathBuf>,
 }
 
 impl Disk {
@@ -177,7 +217,19 @@ impl Disk {
             }
             false => None,
         };
-        Ok(Disk { device, file })
+        Ok(Disk { device, file, name: None })
+    }
+
+    /// A file with a name in `folder`.
+    fn named(folder: &Path, size_bytes: u64) -> Result<Disk, String> {
+        let failed = |error: io::Error| format!("an image in {}: {error}", folder.display());
+        let mut names = (0..).map(|number: u32| folder.join(number.to_string()));
+        let name = names.find(|name| !name.exists()).unwrap_or_default();
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&name);
+        let file = file.map_err(failed)?;
+        file.set_len(size_bytes).map_err(failed)?;
+        Ok(Disk { device: None, file, name: Some(name) })
     }
 
     /// What it takes of the disk that it is on.
@@ -187,10 +239,11 @@ impl Disk {
 
     /// Its path, for tools.
     pub fn node(&self) -> String {
-        match &self.device {
-            Some(device) => device.device().path,
+        match (&self.device, &self.name) {
+            (Some(device), _) => device.device().path,
+            (None, Some(name)) => name.display().to_string(),
             // The file has no name; its descriptor has.
-            None => format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()),
+            (None, None) => format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()),
         }
     }
 
@@ -255,6 +308,7 @@ impl Drop for Disk {
     fn drop(&mut self) {
         // Waits until it is gone, so that nothing is left when the program ends.
         let _ = self.device.take().map(LoopDevice::detach);
+        let _ = self.name.take().map(fs::remove_file);
     }
 }
 
@@ -347,6 +401,7 @@ mod tests {
             images: folder.path().into(),
             room_bytes: 6 << 20,
             folder: "/proc".into(),
+            named: PathBuf::new(),
             at: PathBuf::new(),
         };
         let ask = |disks: &[Disk]| bench.ask_on(&["true".into()], disks);

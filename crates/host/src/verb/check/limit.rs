@@ -77,7 +77,7 @@ fn tried(bench: &Bench, limit: &Limit) -> (Judged, String) {
     }
     let value = count.map_or("unlimited".into(), |count| count.to_string());
     let words = ["prlimit".to_string(), format!("--{item}={value}:{value}"), "true".into()];
-    match bench.ask(&words) {
+    match bench.ask(&words, &[]) {
         Ok(answer) if answer.status.success() => (Judged::Ok, "taken by the kernel".into()),
         // A process with so little can't even start.
         Ok(answer) if answer.stderr.is_empty() => {

@@ -217,7 +217,8 @@ impl Maker<'_> {
         let mut words: Vec<String> = self.kind().rest.iter().map(ToString::to_string).collect();
         words.push(disk.node());
         let mut facts = Facts::new();
-        read_facts(&self.bench.ask(&words).ok()?.stdout, &[disk], &mut facts);
+        let disks = [disk];
+        read_facts(&self.bench.ask(&words, &disks).ok()?.stdout, &disks, &mut facts);
         facts.retain(|name, _| !["uuid", "crc"].iter().any(|own| name.contains(own)));
         Some(facts)
     }
@@ -272,8 +273,10 @@ impl Maker<'_> {
             let is_brief = *program == "dumpe2fs" && self.size_bytes > GROUPS_BYTES_MAX;
             words.extend(is_brief.then(|| "-h".to_string()));
             words.push(disks[0].node());
-            let answer =
-                self.bench.ask(&words).map_err(|e| Refused::Unasked(unasked(&e, program)))?;
+            let answer = self
+                .bench
+                .ask(&words, &disks)
+                .map_err(|e| Refused::Unasked(unasked(&e, program)))?;
             read_facts(&answer.stdout, &disks, &mut facts);
         }
         if let Some(done) = done.filter(|_| !self.is_tuner() && self.kind().dry.is_empty()) {

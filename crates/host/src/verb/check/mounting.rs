@@ -261,7 +261,7 @@ pub fn make(bench: &Bench, disk: &Disk, kind: &str, choices: &[Choice]) -> Resul
             start.chain(force).chain(options).chain([disk.node()]).collect()
         }
     };
-    let answer = bench.ask(&argv).map_err(|error| error.to_string())?;
+    let answer = bench.ask(&argv, std::slice::from_ref(disk)).map_err(|error| error.to_string())?;
     match answer.status.success() {
         true => Ok(()),
         false => Err(format!("{} {}", argv[0], tool::ended(answer.status))),

@@ -79,7 +79,8 @@ fn ask(bench: &Bench, disk: &Disk, words: &[String]) -> Result<(bool, String), S
     let node = disk.node();
     let at = |word: &String| if word == "DEVICE" { node.clone() } else { word.clone() };
     let words: Vec<String> = words.iter().map(at).collect();
-    let answer = bench.ask(&words).map_err(|error| error.to_string())?;
+    let answer =
+        bench.ask(&words, std::slice::from_ref(disk)).map_err(|error| error.to_string())?;
     let text = format!("{}\n{}", answer.stderr, answer.stdout);
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.contains("udevadm"));
@@ -91,7 +92,10 @@ fn ask(bench: &Bench, disk: &Disk, words: &[String]) -> Result<(bool, String), S
 /// Where the partitions begin, by parted's machine-readable list: `1:1048576B:...`.
 fn starts(bench: &Bench, disk: &Disk) -> Vec<(u32, u64)> {
     let words = ["parted", "-s", "-m", &disk.node(), "unit", "B", "print"].map(String::from);
-    let text = bench.ask(&words).map(|answer| answer.stdout).unwrap_or_default();
+    let text = bench
+        .ask(&words, std::slice::from_ref(disk))
+        .map(|answer| answer.stdout)
+        .unwrap_or_default();
     text.lines().filter_map(start).collect()
 }
 

@@ -37,7 +37,7 @@ fn tried(bench: &Bench, choice: &Choice) -> Result<(String, String), Refused> {
         choice.value.as_deref().and_then(|it| it.split_once('=')).unwrap_or_default();
     let ask = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        let answer = bench.ask(&words).map_err(|error| Refused::Unasked(error.to_string()))?;
+        let answer = bench.ask(&words, &[]).map_err(|error| Refused::Unasked(error.to_string()))?;
         match answer.status.success() {
             true => Ok(answer.stdout.trim().to_string()),
             false => Err(Refused::Said(complaint(&answer.stderr, &[]).replace(&path, "FILE"))),
