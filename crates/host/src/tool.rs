@@ -2,8 +2,8 @@
 //!
 //! System tools are looked for in fixed directories, not in `PATH`: as root, `PATH` may hold
 //! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. QEMU alone may also be where
-//! `PATH` leads a user without rights: users build it for themselves, and no guest has to find it. A
-//! workload's own command is found as its user's shell would find it.
+//! `PATH` leads a user without rights: users build it for themselves, and no guest has to find it.
+//! A workload's own command is found as its user's shell would find it.
 
 use std::ffi::OsStr;
 use std::fs::File;

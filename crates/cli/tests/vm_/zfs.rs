@@ -76,8 +76,8 @@ fn plan(brought: &str) -> String {
 }
 
 /// In a guest whose trial is over, another copy of the program takes the guest for a host with
-/// OpenZFS of its own, whose pool it leaves alone. There is no udev, for which zpool would wait where
-/// a disk's name tells that it can be partitioned.
+/// OpenZFS of its own, whose pool it leaves alone. There is no udev, for which zpool would wait
+/// where a disk's name tells that it can be partitioned.
 fn as_host(version: &str) -> String {
     format!(
         r#"

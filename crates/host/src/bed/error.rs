@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fsverdict_core::model::Bytes;
 use thiserror::Error;
 
-use super::image::needed;
+use super::margin::needed;
 use super::refusal::Refusal;
 use crate::machine::settings::SettingError;
 

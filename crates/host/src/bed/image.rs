@@ -13,10 +13,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use fsverdict_core::model::{Bytes, Device};
+use fsverdict_core::model::Device;
 
 use super::Own;
 use super::error::{BedError, failed};
+use super::margin::with_margin;
 use crate::machine::below;
 use crate::sys;
 
@@ -56,17 +57,6 @@ pub(super) fn check_space(folder: &Path, size_bytes: u64) -> Result<(), BedError
         return Ok(());
     }
     Err(BedError::Space { folder: folder.into(), free_bytes, size_bytes })
-}
-
-/// So much, and 5% more for what else happens there.
-pub fn with_margin(size_bytes: u64) -> u64 {
-    size_bytes.saturating_add(size_bytes / 20)
-}
-
-/// What a bed of that size needs, as the end of a sentence that tells what there is: without the
-/// margin it could say that 1 GiB is not enough for 1 GiB.
-pub fn needed(size_bytes: u64) -> String {
-    format!("{} and 5% more", Bytes(size_bytes).rounded())
 }
 
 fn fill(

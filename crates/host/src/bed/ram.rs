@@ -8,8 +8,8 @@ use fsverdict_core::model::Device;
 
 use super::block::Machine;
 use super::error::{BedError, failed};
-use super::image::with_margin;
 use super::loop_device::wait_until;
+use super::margin::with_margin;
 use crate::machine::memory::available_bytes;
 
 /// The tmpfs that every distribution mounts.

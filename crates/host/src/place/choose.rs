@@ -46,7 +46,7 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
     };
     if choice.place == Place::Local {
         layer::host::check(&choice.plan)?;
-        preflight::check_here(&choice.plan)?;
+        preflight::check_on_host(&choice.plan)?;
     }
     if choice.place != Place::Sim {
         preflight::check_details(&mut choice.plan)?;

@@ -103,7 +103,7 @@ pub fn check_plan(plan: &Plan) -> Result<(), PreflightError> {
 }
 
 /// Checks what a plan may do in a guest, and not on this machine.
-pub fn check_here(plan: &Plan) -> Result<(), PreflightError> {
+pub fn check_on_host(plan: &Plan) -> Result<(), PreflightError> {
     for contender in &plan.contenders {
         let named = |said| PreflightError::Words { contender: contender.name.clone(), said };
         let alone = "that takes a machine of its own, --place vm";

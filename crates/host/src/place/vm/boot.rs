@@ -213,8 +213,9 @@ impl Vm<'_> {
         }
     }
 
-    /// The trial's kernel has panicked again: from now on its processor is one that has no more than
-    /// every kernel knows. `false` where that is its processor, or none of QEMU's that we choose.
+    /// The trial's kernel has panicked again: from now on its processor is one that has no more
+    /// than every kernel knows. `false` where that is its processor already, or where we don't
+    /// choose it.
     fn use_plain_processor(&mut self, trial: &Trial) -> bool {
         let Ok((bootable, _)) = self.booted_by(trial) else { return false };
         let is_chosen =

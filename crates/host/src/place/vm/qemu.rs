@@ -402,12 +402,10 @@ mod tests {
             is_untrusted: false,
         };
         let on = |bus: Bus| Machine { bus, ..machine.clone() }.argv().join(" ");
+        let has = |line: &str, words: &str| assert!(line.contains(words), "{words}: {line}");
         let ahci = on(Bus::Ahci);
-        assert!(ahci.contains("-device ich9-ahci,id=ahci -drive"), "{ahci}");
-        assert!(
-            ahci.contains("-device ide-hd,drive=disk1,bus=ahci.1,werror=report,rerror=report"),
-            "{ahci}"
-        );
+        has(&ahci, "-device ich9-ahci,id=ahci -drive");
+        has(&ahci, "-device ide-hd,drive=disk1,bus=ahci.1,werror=report,rerror=report");
         let blocks = "logical_block_size=512,physical_block_size=4096";
         let scsi = on(Bus::VirtioScsi);
         assert!(scsi.contains("-device virtio-scsi-pci,id=scsi -drive"), "{scsi}");
@@ -424,10 +422,7 @@ mod tests {
         let arm = Machine { arch: Arch::Arm64, bus: Bus::Virtio, ..machine.clone() }.argv();
         assert_eq!(arm[0], "qemu-system-aarch64");
         let arm = arm.join(" ");
-        assert!(
-            arm.contains(" -machine virt -accel tcg,thread=multi -cpu max,pauth-impdef=on "),
-            "{arm}"
-        );
+        has(&arm, " -machine virt -accel tcg,thread=multi -cpu max,pauth-impdef=on ");
         let words = format!(" console=ttyAMA0 {PARAMETERS} {WITHOUT_KFENCE} mitigations=off ");
         assert!(arm.contains(&words), "{arm}");
         let line = machine.argv().join(" ");
@@ -436,10 +431,9 @@ mod tests {
         assert!(line.ends_with(" -cpu qemu64"), "{line}");
         assert!(line.contains("-accel tcg,thread=multi -cpu max -smp 2 -m 1025M"), "{line}");
         assert!(line.contains("cache=unsafe,discard=ignore -device ide-hd,drive=disk0"), "{line}");
-        assert!(
-            line.contains("-device ide-hd,drive=disk1,bus=ide.0,unit=1,werror=report"),
-            "{line}"
-        );
+        has(&line, "-device ide-hd,drive=disk1,bus=ide.0,unit=1,werror=report");
+        let plain = Machine { processor: Some("qemu64"), ..machine.clone() }.argv().join(" ");
+        has(&plain, "-accel tcg,thread=multi -cpu qemu64 -smp 2");
     }
 
     #[test]
