@@ -109,9 +109,10 @@ impl Store {
         let may_hold = |folder: std::io::Result<fs::DirEntry>| {
             folder.and_then(|it| fs::exists(it.path().join("record.json"))).unwrap_or(true)
         };
+        // Its path leads there for as long as it is held.
         let trials = self.held().and_then(|held| Ok(held.below(Path::new(TRIALS))?));
-        let folders = trials.and_then(|trials| Ok(fs::read_dir(trials.path())?));
-        folders.map_or(true, |mut folders| folders.any(may_hold))
+        let Ok(trials) = trials else { return true };
+        fs::read_dir(trials.path()).map_or(true, |mut folders| folders.any(may_hold))
     }
 
     /// Where it is.
