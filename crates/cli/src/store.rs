@@ -65,10 +65,11 @@ impl Store {
                 let of = || folder.display().to_string();
                 let store = Store::at(folder.clone()).with_context(of)?;
                 // A run that somebody else has packed may hold a link there.
-                match store.held()?.below(Path::new(TRIALS)) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => bail!(
-                        "{}/{TRIALS} is no folder, but a link or a file: no run has made it",
-                        of()
+                let trials = folder.join(TRIALS);
+                match fs::symlink_metadata(&trials) {
+                    Ok(data) if !data.is_dir() => bail!(
+                        "{} is no folder, but a link or a file: no run has made it",
+                        trials.display()
                     ),
                     _ => Ok(store),
                 }

@@ -63,6 +63,9 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let Some(number) = shell.trial.or_else(|| of_interest(&loaded.records)) else {
         bail!(Usage(format!("{run} has no trial: --trial N")));
     };
+    let mut guests =
+        loaded.records.iter().filter(|it| it.number == number).flat_map(|it| &it.guest);
+    let had_plain_processor = guests.any(|guest| guest.processor.is_some());
     let path = store.trial(number).join("trial.json");
     let text = crate::source::text(&path).with_context(|| path.display().to_string())?;
     let trial: Trial = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
@@ -79,8 +82,13 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     }
     let (at, with) = (&trial.key.contender, &trial.key.workload);
     say::tell(&format!("trial {number}, {at} at {with}, once more; its disks are being made"));
-    let bed = vm.make_bed(&plan.bed);
-    let ended = bed.and_then(|bed| vm.shell(&on(trial, bed), &terminal()));
+    let ended = vm.make_bed(&plan.bed).and_then(|bed| {
+        let trial = on(trial, bed);
+        if had_plain_processor {
+            vm.use_plain_processor(&trial);
+        }
+        vm.shell(&trial, &terminal())
+    });
     let removed = vm.remove_bed();
     ended.and(removed).map_err(PlaceError)?;
     Ok(exit::DONE)

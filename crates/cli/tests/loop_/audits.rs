@@ -413,12 +413,13 @@ fn an_effect_of_the_order_is_noticed() {
         name = "queue"
         primary = ["said"]
         command = """
-        before=$FSVERDICT_RAW/../../../../shared/$FSVERDICT_ROUND
+        before=SHARED/$FSVERDICT_ROUND
         echo >>$before
         echo said 0.$(wc -l <$before) seconds lower >$FSVERDICT_FIGURES"""
         "#,
     );
-    let (file, shared) = (scene.write("plan.toml", &plan), scene.typed("shared"));
+    let shared = scene.typed("shared");
+    let file = scene.write("plan.toml", &plan.replace("SHARED", &shared));
     fs::create_dir(&shared).unwrap();
     let words = ["run", &file, "--seed", "1", "--output", "run", "--json", "-"];
     let words = [&words[..], &["--writable", &shared]].concat();

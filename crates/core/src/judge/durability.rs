@@ -1,6 +1,6 @@
 //! Whether fsync is durable on each contender: by its mount options, and by what was flushed.
 
-use super::audit::mounted::{Terms, declared_without_flush};
+use super::audit::mounted::{Terms, counts_flushes, declared_without_flush};
 use crate::model::{Basis, Condition, Contender, DeviceTotals, Feature, Plan, Record, median};
 
 /// Whether fsync flushes: no mount option takes that away, and where the device counts flushes, the
@@ -66,12 +66,6 @@ fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bo
         }
         _ => (None, "no mount option takes it away; the device counts no flushes".into()),
     }
-}
-
-/// The trial's kernel counts them: Linux 5.5 and later. In older records others say 0.
-fn counts_flushes(record: &Record) -> bool {
-    let mut lacks = record.guest.iter().flat_map(|guest| &guest.lacks);
-    !lacks.any(|reason| reason.contains("flushes"))
 }
 
 /// The median of a count of the devices, over the contender's trials of a workload.

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Above, Attachment, Layer, Limits, Scalar};
 
+/// File systems that keep no journal and write in place: what each promises is in the host's
+/// `file_system/`.
+pub const WITHOUT_JOURNAL: [&str; 7] = ["ext2", "exfat", "vfat", "udf", "ntfs", "ntfs3", "ntfs-3g"];
+
 /// A file system with its mkfs and mount options, block-queue and sysctl settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,6 +70,15 @@ pub struct Contender {
 }
 
 impl Contender {
+    /// A crash leaves it whole by itself: it has a journal, or writes to new places. mke2fs(8), -O,
+    /// `has_journal`.
+    pub fn keeps_journal(&self) -> bool {
+        let is_refused = |words: &String| {
+            words.split(',').any(|it| it.trim_start_matches("-O") == "^has_journal")
+        };
+        !WITHOUT_JOURNAL.contains(&&*self.file_system) && !self.mkfs.iter().any(is_refused)
+    }
+
     /// The `file_system` of the bare device.
     pub const RAW: &str = "raw";
 

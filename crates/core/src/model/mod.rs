@@ -77,7 +77,7 @@ pub use cause::{Cause, CausePart, Cost, Per};
 pub use checked::{Checked, Judged};
 pub use columns::{SysstatColumn, blocked_column};
 pub use compared::{Compared, Entrant, Growth, Unknown};
-pub use contender::{Contender, module_file, sysctl_file};
+pub use contender::{Contender, WITHOUT_JOURNAL, module_file, sysctl_file};
 pub use cpu::{CpuClock, CpuTime, CpuTotals};
 pub use disk::{Choice, Disk, Probed, READ_AHEAD_BYTES, Reads, udev_rule};
 pub use duet::fio_time_ms;

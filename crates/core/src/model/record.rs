@@ -487,11 +487,14 @@ pub struct Guest {
     /// Which driver its disks have, and what they call themselves: `nvme, QEMU NVMe Ctrl`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub disks: String,
-    /// How its kernel had panicked when it was booted before, where this was the second time, or
+    /// How its kernel had panicked when it was booted before, where this was not the first time, or
     /// that nothing was heard of it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panicked: Option<String>,
-    /// What its kernel can't tell, a sentence each.
+    /// What QEMU emulated, where the kernel had panicked on what it would by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
+    /// What its kernel can't tell, a sentence each, and that its processor is another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,
 }

@@ -28,6 +28,8 @@ const SAMPLE_BYTES: u64 = 64 << 10;
 const LIMIT: Duration = Duration::from_secs(30);
 /// How deep tables are looked for in partitions of partitions.
 const DEPTH_MAX: u32 = 4;
+/// No disk has more partitions that mean anything; tables within tables could tell of a million.
+const PARTS_MAX: usize = 1024;
 /// A partition that is there to tell of others.
 const STUB_BYTES: u64 = 4096;
 
@@ -113,7 +115,6 @@ impl Look<'_> {
         let is_stub = part.size_bytes <= STUB_BYTES && found.iter().all(is_table);
         if is_stub && !found.is_empty() {
             self.signatures.extend(found);
-            self.parts.push(part);
             return Ok(());
         }
         self.take(part, found, DEPTH_MAX)
@@ -122,6 +123,10 @@ impl Look<'_> {
     /// Looks into a partition, unless it was looked at.
     fn look_at_part(&mut self, part: Region, depth: u32) -> Result<(), Refusal> {
         if self.parts.contains(&part) {
+            return Ok(());
+        }
+        if self.parts.len() >= PARTS_MAX {
+            self.unexplained.push(part);
             return Ok(());
         }
         let found = signatures_at(self.path, self.node, part)?;

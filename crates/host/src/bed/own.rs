@@ -234,12 +234,18 @@ fn is_begun(directory: &File, token: &Token) -> io::Result<bool> {
     Ok(mark.is_some_and(|(_, text)| text.len() < whole.len() && whole.starts_with(&text)))
 }
 
+/// It says nothing of the mark, but of where it lies.
+fn is_of_the_file_system(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+    kinds.contains(&error.kind()) || error.raw_os_error() == Some(libc::EIO)
+}
+
 /// A mark of ours, open, and its text.
 fn read_mark(directory: &File) -> io::Result<Option<(File, Vec<u8>)>> {
     let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut mark = match sys::open_as(directory.as_fd(), MARK, flags, 0) {
         Ok(mark) => File::from(mark),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+        Err(error) if is_of_the_file_system(&error) => return Err(error),
         Err(_) => return Ok(None),
     };
     let data = mark.metadata()?;

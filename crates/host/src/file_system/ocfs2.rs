@@ -12,7 +12,9 @@ pub(super) const OCFS2: FileSystem = FileSystem {
         let ours = ["mkfs.ocfs2", "-q", "-F", "-x", "-M", "local", "--nodiscard"];
         site.make(&ours, options)
     },
-    mount: |options, site| site.mount("ocfs2", &[], options),
+    // Without any option there is no heartbeat; with others it has to be said (fs/ocfs2/super.c,
+    // ocfs2_parse_options: "Invalid heartbeat mount options").
+    mount: |options, site| site.mount("ocfs2", &["heartbeat=none"], options),
     check: Some(|site| site.check(&["fsck.ocfs2", "-f", "-n"])),
     kernels: IN_FULL_KERNELS,
     label: Some("-L"),

@@ -53,6 +53,16 @@ fn started(name: &str, options: &[&str]) -> String {
 }
 
 #[test]
+fn the_judge_knows_who_has_no_journal() {
+    let without = ALL.iter().filter(|it| it.without.contains(&"a journal")).map(|it| it.name);
+    let mut without: Vec<&str> = without.collect();
+    let mut known = fsverdict_core::model::WITHOUT_JOURNAL.to_vec();
+    without.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(without, known);
+}
+
+#[test]
 fn what_stands_on_another_is_told_where_that_is() {
     let folders = "lowerdir=/below/lower,upperdir=/below/upper,workdir=/below/work overlay /mnt";
     let overlay = format!("mount -t overlay -o metacopy=on,{folders}");
@@ -271,6 +281,9 @@ fn extended_options_of_ext4_are_joined_because_the_last_list_would_win() {
 #[test]
 fn each_is_mounted_by_its_name_and_with_our_options_before_the_users() {
     assert_eq!(mounted("ext3", &[]), "mount -t ext3 /dev/loop1 /mnt");
+    // One of its own alone would be refused.
+    let ocfs2 = "mount -t ocfs2 -o heartbeat=none,barrier=1 /dev/loop1 /mnt";
+    assert_eq!(mounted("ocfs2", &["barrier=1"]), ocfs2);
     let btrfs = "mount -t btrfs -o nodiscard,noatime,ssd /dev/loop1 /mnt";
     assert_eq!(mounted("btrfs", &["noatime", "ssd"]), btrfs);
     assert_eq!(mounted("f2fs", &[]), "mount -t f2fs -o nodiscard /dev/loop1 /mnt");

@@ -2,10 +2,10 @@
 //! whoever owns a folder above can put another in its place, or a link.
 
 use std::ffi::{CStr, CString};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::sys::{self, Attributed, Kind};
@@ -77,7 +77,7 @@ impl Folder {
 
     /// A path that leads to what is held, and to nothing else: proc_pid_fd(5).
     pub fn path(&self) -> PathBuf {
-        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+        led_to(&self.0)
     }
 
     /// Which one it is.
@@ -156,6 +156,14 @@ impl Folder {
         }
     }
 
+    /// Whether it is ours: another user may have put it in the place of what we meant to make.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    pub fn is_own(&self) -> io::Result<bool> {
+        Ok(self.0.metadata()?.uid() == sys::user_id())
+    }
+
     /// Lets nobody else look into it; gives its mode.
     ///
     /// # Errors
@@ -192,11 +200,12 @@ fn tame(folder: &File, depth: u32) -> io::Result<()> {
     if depth > DEPTH_MAX {
         return Err(io::Error::other(format!("folders lie {DEPTH_MAX} deep in each other")));
     }
-    let at = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-    for entry in fs::read_dir(&at)? {
-        let path = entry?.path();
-        let name = sys::c_path(Path::new(path.file_name().unwrap_or_default()))?;
-        let status = sys::status_at(folder.as_fd(), &name)?;
+    for entry in fs::read_dir(led_to(folder))? {
+        let name = CString::new(entry?.file_name().into_encoded_bytes())?;
+        // What is looked at is what is changed, whatever has that name by then.
+        let flags = libc::O_PATH | libc::O_NOFOLLOW;
+        let held = File::from(sys::open_as(folder.as_fd(), &name, flags, 0)?);
+        let status = sys::status(held.as_fd())?;
         match status.kind {
             Kind::Link => continue,
             Kind::Special | Kind::Unknown => {
@@ -205,20 +214,28 @@ fn tame(folder: &File, depth: u32) -> io::Result<()> {
             }
             Kind::File | Kind::Directory => {}
         }
+        let at = led_to(&held);
         if status.mode & SPECIAL != 0 {
-            sys::chmod_at(folder.as_fd(), &name, status.mode & 0o777)?;
+            fs::set_permissions(&at, Permissions::from_mode(status.mode & 0o777))?;
         }
         if status.kind == Kind::Directory {
-            let flags = OPEN | libc::O_NOFOLLOW;
-            tame(&sys::open_as(folder.as_fd(), &name, flags, 0)?.into(), depth + 1)?;
+            tame(&sys::open_as(held.as_fd(), c".", OPEN, 0)?.into(), depth + 1)?;
             continue;
         }
-        match sys::remove_attribute(Attributed::Path(&sys::c_path(&path)?), CAPABILITIES) {
-            Err(error) if !has_none(&error) => return Err(error),
-            _ => {}
+        let on = sys::c_path(&at)?;
+        // To remove what is not there may need more rights than to ask for it.
+        match sys::attribute(Attributed::Path(&on), CAPABILITIES, &mut []) {
+            Err(error) if has_none(&error) => {}
+            Err(error) => return Err(error),
+            Ok(_) => sys::remove_attribute(Attributed::Path(&on), CAPABILITIES)?,
         }
     }
     Ok(())
+}
+
+/// A path that leads to what is held, for as long as it is: proc_pid_fd(5).
+fn led_to(held: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", held.as_raw_fd()).into()
 }
 
 /// There is no such attribute, or the file system keeps none.
@@ -228,7 +245,7 @@ fn has_none(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

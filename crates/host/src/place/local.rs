@@ -290,7 +290,7 @@ impl<'a> Lab<'a> {
         started: Started,
         ended: Result<(), HostError>,
     ) -> Result<Record, HostError> {
-        let Started { cgroups, granted, left, errors, own, .. } = started;
+        let Started { mut child, cgroups, granted, left, errors, own } = started;
         let ended = ended.map_err(|error| {
             let said = beginning(&errors);
             match said.is_empty() || error.is::<Overdue>() {
@@ -318,7 +318,9 @@ impl<'a> Lab<'a> {
             Err(_) => self.without_partitions(trial),
         });
         let taken_back = self.made.as_mut().map_or(Ok(()), bed::Made::take_back);
-        let opened = own.open();
+        // What could not be ended may still write there.
+        let has_ended = matches!(child.try_wait(), Ok(Some(_)));
+        let opened = if has_ended { own.open() } else { Ok(()) };
         let record = own.folder.read(own.record);
         if trial.in_turns {
             // It counts together with the others alone, and is written with them.
@@ -436,6 +438,14 @@ impl Shut {
         let folder = run.make(below)?;
         let raw = folder.make(Path::new("raw"))?;
         let mode = folder.shut()?;
+        // After that nobody else puts anything in it, unless it was another's before.
+        if !(folder.is_own()? && raw.is_own()?) {
+            let at = below.display();
+            return Err(format!(
+                "{at}, a trial's folder, is another user's: give another --output"
+            )
+            .into());
+        }
         // The record of one in turns is whole only beside the others'.
         let record = if trial.in_turns { "alone.json" } else { "record.json" };
         Ok(Shut { folder, raw, mode, record })

@@ -40,6 +40,8 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     let each = || plan.contenders.iter().zip(said.of_contenders);
     let mut findings: Vec<Finding> = plan.workloads.iter().filter_map(depth_ignored).collect();
     findings.extend(unequal_durability(plan, said));
+    findings.extend(unflushed(plan, said));
+    findings.extend(without_journal(plan));
     findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| rotation::finding(plan, it, terms)));
@@ -153,6 +155,55 @@ fn unequal_durability(plan: &Plan, said: &Said) -> Vec<Finding> {
     found.iter().filter_map(finding).collect()
 }
 
+/// A19: fsyncs that send the disk no flush, as others' do, though no option spares them that.
+fn unflushed(plan: &Plan, said: &Said) -> Vec<Finding> {
+    let each = || plan.contenders.iter().zip(said.of_contenders);
+    let Some((flushing, _)) = each().find(|(_, terms)| terms.flushes == Some(true)) else {
+        return Vec::new();
+    };
+    let is_silent = |(it, terms): &(&Contender, &Terms)| {
+        let option = declared_without_flush(it).or_else(|| terms.without_flush.clone());
+        terms.flushes == Some(false) && option.is_none()
+    };
+    let finding = |(contender, _): (&Contender, _)| Finding {
+        audit: Audit::A19,
+        severity: Severity::Warning,
+        workload: None,
+        contender: Some(contender.name.clone()),
+        evidence: format!(
+            "its fsyncs sent the disk no flush, and those of {} did: the disk's cache is lost with \
+             the power",
+            flushing.name
+        ),
+        advice: "don't rely on its fsync, nor call it faster for that, unless the disk's cache \
+                 outlives a loss of power"
+            .into(),
+    };
+    each().filter(is_silent).map(finding).collect()
+}
+
+/// A19: a file system without a journal or the like beside those that have one.
+fn without_journal(plan: &Plan) -> Vec<Finding> {
+    // On bed `directory` nobody says what it is, and a bare device is none.
+    let is_known = |it: &&Contender| !matches!(&*it.file_system, "" | Contender::RAW);
+    let mut known = plan.contenders.iter().filter(is_known);
+    let Some(other) = known.find(|it| it.keeps_journal()) else { return Vec::new() };
+    let finding = |contender: &Contender| Finding {
+        audit: Audit::A19,
+        severity: Severity::Warning,
+        workload: None,
+        contender: Some(contender.name.clone()),
+        evidence: format!(
+            "it has no journal, and {} has one, or writes to new places: what that costs it saves",
+            other.name
+        ),
+        advice: "after a crash it has to be checked whole, and may have lost files that were long \
+                 written: compare it only where that is all right"
+            .into(),
+    };
+    plan.contenders.iter().filter(|it| !it.keeps_journal()).map(finding).collect()
+}
+
 /// A19: mount options that the kernel does not show: defaults, or ignored.
 fn options_unseen(contender: &Contender, terms: &Terms) -> Option<Finding> {
     let unseen = Vec::from_iter(terms.unseen.iter().cloned()).join(", ");
@@ -254,7 +305,7 @@ mod tests {
     use super::*;
     use crate::judge::audit::Audited;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Guest, Mounted, Partition, Record};
+    use crate::model::{Disk, Guest, Mounted, Partition, Record, Sample, Unit};
 
     fn with(workload: &str, mount: &str) -> Plan {
         plan(&format!(
@@ -379,6 +430,44 @@ mod tests {
             record.mounted = Some(Mounted { options, ..Mounted::default() });
         }
         assert_eq!(findings(&with(command, ""), &all), [], "what all do is no unequal term");
+    }
+
+    #[test]
+    fn an_fsync_that_flushes_nothing_is_told_where_others_flush() {
+        let plan = with("fsync_files = {}", "");
+        let of = |b: f64, write_cache: bool| {
+            let mut all = rounds(4);
+            for record in &mut all {
+                let value = if record.key.contender == "b" { b } else { 2.0 };
+                record.samples.push(Sample::lower("fsync_device_flushes", value, Unit::Count));
+                record.disk = Some(Disk { write_cache, ..Disk::default() });
+            }
+            let found = findings(&plan, &all);
+            found.into_iter().filter(|it| it.audit == Audit::A19).collect::<Vec<_>>()
+        };
+        let found = of(0.0, true);
+        assert_eq!((found.len(), found[0].contender.as_deref()), (1, Some("b")));
+        assert!(found[0].evidence.contains("no flush, and those of a did"));
+        assert_eq!(of(1.0, true), []);
+        assert_eq!(of(0.0, false), [], "there is nothing to flush");
+    }
+
+    #[test]
+    fn a_journal_that_one_lacks_is_told_beside_those_that_have_one() {
+        let of = |files: [&str; 2], mkfs: &str| {
+            let mut plan = with("command = \"true\"", "");
+            for (contender, name) in plan.contenders.iter_mut().zip(files) {
+                contender.file_system = name.into();
+            }
+            plan.contenders[1].mkfs = mkfs.split_whitespace().map(String::from).collect();
+            let found = findings(&plan, &rounds(4));
+            found.into_iter().map(|it| (it.audit, it.contender)).collect::<Vec<_>>()
+        };
+        let of_b = [(Audit::A19, Some("b".to_string()))];
+        assert_eq!(of(["ext4", "vfat"], ""), of_b);
+        assert_eq!(of(["xfs", "ext4"], "-O ^has_journal"), of_b);
+        assert_eq!(of(["ext4", "xfs"], ""), []);
+        assert_eq!(of(["ext2", "vfat"], ""), [], "neither has one");
     }
 
     #[test]

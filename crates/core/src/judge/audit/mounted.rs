@@ -35,11 +35,28 @@ pub fn declared_without_flush(contender: &Contender) -> Option<String> {
         .or_else(|| served.map(|it| &it.options).any(is_async).then(|| "nfs:async".into()))
 }
 
+/// The trial's kernel counts flushes: Linux 5.5 and later. In older records others say 0.
+pub fn counts_flushes(record: &Record) -> bool {
+    let mut lacks = record.guest.iter().flat_map(|guest| &guest.lacks);
+    !lacks.any(|reason| reason.contains("flushes"))
+}
+
+/// Whether the trial's fsyncs flushed the disk. What a layer in between keeps is not known here.
+fn flushes(record: &Record) -> Option<bool> {
+    let has_cache = record.disk.as_ref().is_some_and(|disk| disk.write_cache);
+    let is_told = has_cache && record.layers.is_empty() && counts_flushes(record);
+    let sample = record.sample("fsync_device_flushes").filter(|_| is_told)?;
+    Some(sample.value > 0.0)
+}
+
 /// What the records of a contender say of its terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Terms {
     /// The first option in effect that spares flushes.
     pub without_flush: Option<String>,
+    /// Whether any fsync sent a flush to a disk whose cache is lost with the power; `None` where
+    /// that was not counted, or the disk has no such cache.
+    pub flushes: Option<bool>,
     /// Options that were asked for and that the kernel does not show.
     pub unseen: BTreeSet<String>,
     /// The first partition whose start does not suit the device: where it begins, and what that
@@ -66,6 +83,7 @@ impl Terms {
         let lacks = guest.filter(|guest| !guest.lacks.is_empty());
         Terms {
             without_flush: without_flush(options),
+            flushes: flushes(record),
             unseen: mounted.flat_map(|it| &it.unseen).cloned().collect(),
             misaligned: record
                 .partitions
@@ -84,10 +102,19 @@ impl Terms {
         if self.without_flush.is_none() {
             self.without_flush.clone_from(&later.without_flush);
         }
+        self.flushes = match (self.flushes, later.flushes) {
+            (Some(one), Some(other)) => Some(one || other),
+            (one, other) => one.or(other),
+        };
         self.unseen.extend(later.unseen.iter().cloned());
         self.misaligned = self.misaligned.or(later.misaligned);
-        if self.lacks.is_none() {
-            self.lacks.clone_from(&later.lacks);
+        match (&mut self.lacks, &later.lacks) {
+            (Some((_, all)), Some((_, more))) => {
+                let new = more.iter().filter(|it| !all.contains(it)).cloned().collect::<Vec<_>>();
+                all.extend(new);
+            }
+            (none @ None, some) => none.clone_from(some),
+            (Some(_), None) => {}
         }
         self.emulated += later.emulated;
         self.not_emulated += later.not_emulated;

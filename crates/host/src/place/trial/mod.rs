@@ -245,8 +245,13 @@ fn make_cache(cache: &Path) -> io::Result<()> {
     let inputs = cache.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(inputs)?;
     let inputs = Folder::open(inputs)?;
+    let is_own = |folder: &Folder| match folder.is_own()? {
+        true => Ok(()),
+        false => Err(io::Error::other("it is another user's: remove it, or set XDG_CACHE_HOME")),
+    };
+    is_own(&inputs)?;
     inputs.shut()?;
-    inputs.make(Path::new(cache.file_name().ok_or(io::ErrorKind::InvalidInput)?)).map(drop)
+    is_own(&inputs.make(Path::new(cache.file_name().ok_or(io::ErrorKind::InvalidInput)?))?)
 }
 
 impl Host for TrialHost {

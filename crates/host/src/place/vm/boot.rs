@@ -161,10 +161,11 @@ impl Vm<'_> {
         let is_plain = booted.has_panicked_first() && self.use_plain_processor(trial);
         if is_plain {
             fs::rename(&console, console.with_file_name("console-of-processor.log"))?;
-            booted = self.boot_once(trial, &console, writes, false)?;
-            if !booted.has_begun {
+            let third = self.boot_once(trial, &console, writes, false);
+            if third.as_ref().map_or(true, Booted::has_panicked_first) {
                 self.use_processor(trial, None);
             }
+            booted = third?;
         }
         let buses = self.buses(trial);
         for tried in 1..buses.len() {
@@ -183,8 +184,11 @@ impl Vm<'_> {
         }
         // It may be another fault, of this trial alone: the next one is to have the choice again.
         self.use_buses(trial, &buses);
+        if is_plain && !booted.has_begun {
+            self.use_processor(trial, None);
+        }
         let again = match (is_plain, &panicked) {
-            (true, _) => ", three times, at last on a plain processor",
+            (true, _) => ", several times, also on a plain processor",
             (false, Some(_)) => ", twice",
             (false, None) => "",
         };
@@ -216,10 +220,13 @@ impl Vm<'_> {
     /// The trial's kernel has panicked again: from now on its processor is one that has no more
     /// than every kernel knows. `false` where that is its processor already, or where we don't
     /// choose it.
-    fn use_plain_processor(&mut self, trial: &Trial) -> bool {
+    pub fn use_plain_processor(&mut self, trial: &Trial) -> bool {
         let Ok((bootable, _)) = self.booted_by(trial) else { return false };
-        let is_chosen =
-            self.plan.vm.as_ref().is_some_and(|vm| vm.qemu.iter().any(|it| it == "-cpu"));
+        let is_chosen = self
+            .plan
+            .vm
+            .as_ref()
+            .is_some_and(|vm| vm.qemu.iter().any(|it| ["-cpu", "--cpu"].contains(&&**it)));
         let is_ours = self.runner != Runner::Uml && !self.runner.has_kvm(bootable.kernel.arch);
         let plain = bootable.kernel.arch.plain_cpu();
         if plain == bootable.processor || !is_ours || is_chosen {

@@ -292,7 +292,7 @@ impl HostFiles {
         match self.given {
             None => users_program(name),
             Some(_) if name.contains('/') => Some(PathBuf::from(name)).filter(|it| is_systems(it)),
-            Some(_) => tool::find(name).filter(|path| path.is_file()),
+            Some(_) => tool::find(name).filter(|path| is_systems(path)),
         }
     }
 

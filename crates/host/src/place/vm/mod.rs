@@ -209,9 +209,9 @@ impl Place for Vm<'_> {
             return Err(format!("Linux {}: {error}", guest.kernel).into());
         }
         let record = record.ok_or("the guest brought no record")?;
-        let mut guest = Guest { panicked, ..guest };
-        let (bootable, _) = self.booted_by(trial)?;
-        guest.lacks.extend(bootable.processor.map(|plain| {
+        let processor = self.booted_by(trial)?.0.processor;
+        let mut guest = Guest { panicked, processor: processor.map(String::from), ..guest };
+        guest.lacks.extend(processor.map(|plain| {
             format!("its processor is QEMU's {plain}, for the kernel panicked on the usual one")
         }));
         let mut record =
