@@ -1,6 +1,8 @@
 //! File systems that stand on others: overlays, and programs behind FUSE.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -194,12 +196,14 @@ fn what_can_only_be_read_is_read_and_work_that_writes_is_refused() {
 
 /// Processes of this machine that are called so and serve what a run of the scene mounted.
 fn servers(scene: &Scene, name: &str) -> Vec<String> {
-    let raw = scene.typed("run");
+    // By the file that their output goes to: its path is another in the trial's own mounts.
+    let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
+    let logs = fs::read_dir(scene.path("run/trials/1/raw")).into_iter().flatten().flatten();
+    let logs: Vec<_> = logs.filter_map(|entry| identity(&entry.path())).collect();
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let is_its = |path: &std::path::PathBuf| {
         let comm = fs::read_to_string(path.join("comm")).unwrap_or_default();
-        let log = fs::read_link(path.join("fd/1")).unwrap_or_default();
-        comm.trim() == name && log.starts_with(&raw)
+        comm.trim() == name && identity(&path.join("fd/1")).is_some_and(|it| logs.contains(&it))
     };
     processes.filter(is_its).map(|path| path.display().to_string()).collect()
 }
