@@ -56,7 +56,8 @@ const PANICS: [&str; 2] = ["errors", "fatal_errors"];
 const PANIC: &str = "panic";
 
 /// The option of `mount`, or the word for mkfs, by which the machine would panic. mkfs of ext4
-/// takes its own in more ways than one: what it has made is looked at ([`FileSystem::has_panic`]).
+/// takes its own in more ways than one: what it has made is looked at
+/// ([`has_panic`](super::FileSystem::has_panic)).
 pub fn panics<'a>(mkfs: &'a [String], mount: &'a [String]) -> Option<&'a str> {
     let is_so = |option: &&str| {
         let set = option.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
