@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::of;
-use crate::support::{Done, Scene, tool, wait_for};
+use crate::support::{Done, Scene, Started, tool, wait_for};
 
 /// A disk of the test's own. It goes with the scene.
 struct Disk<'a> {
@@ -244,21 +244,26 @@ fn other_ways_to_the_same_bytes_are_seen() {
     tool("losetup", &["--detach", node]).unwrap();
 }
 
+/// A run on the disk whose first trial is being cleared away, until there is a file `go`.
+fn in_its_first_trial(scene: &Scene, node: &str) -> Started {
+    let (at, go) = (scene.typed("at"), scene.typed("go"));
+    let line = format!("touch '{at}'; while [ ! -e '{go}' ]; do sleep 0.01; done");
+    let bed = format!("device:{node}");
+    let words = ["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1", "--erase", node];
+    let words = [&words[..], &["--output", "long", "--json", "-", "--writable", "."]].concat();
+    let mut run = scene.start(&[&words[..], &["--cleanup", &line, "--", "true"]].concat());
+    run.reaches("the first trial", || scene.path("at").exists());
+    run
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_device_is_locked_while_it_is_measured_and_named_once() {
     let scene = Scene::new();
     let disk = Disk::new(&scene);
     let node = disk.node.as_str();
-    let go = scene.typed("go");
-    let line = format!("touch '{}'; while [ ! -e '{go}' ]; do sleep 0.01; done", scene.typed("at"));
-    let bed = format!("device:{node}");
-    let words = ["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1", "--erase", node];
-    let words = [&words[..], &["--output", "long", "--writable", "."]].concat();
-    let words = [&words[..], &["--cleanup", &line, "--", "true"]].concat();
-    let mut long = scene.start(&words);
     // Not mounted any more, and held all the same.
-    long.reaches("the first trial", || scene.path("at").exists());
+    let long = in_its_first_trial(&scene, node);
     disk.refuses(&[&format!("{node}=ext4")], "is another run's: wait for its end");
     scene.write("go", "");
     long.wait().exits(0);
@@ -277,14 +282,7 @@ fn who_writes_to_the_disk_between_two_trials_is_noticed() {
     let scene = Scene::new();
     let disk = Disk::new(&scene);
     let node = disk.node.as_str();
-    let go = scene.typed("go");
-    let line = format!("touch '{}'; while [ ! -e '{go}' ]; do sleep 0.01; done", scene.typed("at"));
-    let bed = format!("device:{node}");
-    let words = ["run", "--fs", "ext4,ext4", "--bed", &bed, "--rounds", "1", "--erase", node];
-    let words = [&words[..], &["--output", "run", "--json", "-", "--writable", "."]].concat();
-    let words = [&words[..], &["--cleanup", &line, "--", "true"]].concat();
-    let mut run = scene.start(&words);
-    run.reaches("the first trial", || scene.path("at").exists());
+    let run = in_its_first_trial(&scene, node);
     tool("mkfs.ext4", &["-q", "-F", node]).unwrap_err();
     // It asks nobody, and keeps the disk open until the second trial would begin.
     let mut writer = crate::support::program("sh");

@@ -194,12 +194,14 @@ fn without_journal(plan: &Plan) -> Vec<Finding> {
         workload: None,
         contender: Some(contender.name.clone()),
         evidence: format!(
-            "it has no journal, and {} has one, or writes to new places: what that costs it saves",
+            "it keeps no journal, and saves what one would write: a crash can damage it, and not \
+             {}",
             other.name
         ),
-        advice: "after a crash it has to be checked whole, and may have lost files that were long \
-                 written: compare it only where that is all right"
-            .into(),
+        advice:
+            "take it only where it may be checked whole after a crash, and may lose files that \
+                 were written long before"
+                .into(),
     };
     plan.contenders.iter().filter(|it| !it.keeps_journal()).map(finding).collect()
 }
