@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use libc::c_int;
 
@@ -78,9 +79,27 @@ fn add_flags(at: &Path, flags: libc::c_ulong) -> io::Result<()> {
     checked(unsafe { libc::mount(nothing, at.as_ptr(), nothing, flags, nothing.cast()) })
 }
 
-/// Lets nothing be written by way of the mount at `at`.
+/// So long a file may be held by a process that is only about to become another program.
+const HELD: Duration = Duration::from_secs(10);
+
+/// Lets nothing be written by way of the mount at `at`, once no file of it is open to be written
+/// (fs/namespace.c, `mnt_hold_writers`). A process that another thread of ours starts has what we
+/// have open until it is another program, also a file that we have closed meanwhile: that is waited
+/// for.
 pub fn make_read_only(at: &Path) -> io::Result<()> {
-    add_flags(at, libc::MS_RDONLY)
+    let start = Instant::now();
+    loop {
+        let made = add_flags(at, libc::MS_RDONLY);
+        let is_held = made.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY));
+        if !is_held {
+            return made;
+        }
+        if start.elapsed() > HELD {
+            let why = "a program that goes on running has a file there open to be written";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Lets no device be opened by way of the mount at `at`.
@@ -294,6 +313,8 @@ pub fn lift_limits() {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use crate::tool::users;
 
@@ -301,6 +322,28 @@ mod tests {
         let holder = Holder::new(owner, what).unwrap();
         let path = format!("/proc/{}/ns/{}", holder.id(), what.file());
         std::fs::File::open(path).unwrap().into()
+    }
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn a_file_that_is_open_for_a_moment_does_not_keep_a_mount_writable() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().to_path_buf();
+        let made = std::thread::spawn(move || {
+            crate::sys::private_mounts().unwrap();
+            mount_virtual(c"tmpfs", &at, "mode=755").unwrap();
+            let held = File::create(at.join("file")).unwrap();
+            assert_eq!(add_flags(&at, libc::MS_RDONLY).unwrap_err().raw_os_error(), Some(16));
+            let closing = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                drop(held);
+            });
+            make_read_only(&at).unwrap();
+            closing.join().unwrap();
+            File::create(at.join("other")).map(drop)
+        });
+        let error = made.join().unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
     }
 
     #[test]
