@@ -107,7 +107,8 @@ fn what_blkparse_counts_is_shown_and_blocks_have_names() {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn blocks_are_not_named_by_what_is_mounted() {
-    let scene = Scene::new();
+    // A trial of a test beside would copy the mount, and hold it after it is gone from here.
+    let scene = Scene::alone();
     std::fs::write(scene.path("loop3.blktrace.0"), &recorded()[0]).unwrap();
     let image = scene.typed("image");
     tool("mke2fs", &["-q", "-F", "-t", "ext4", &image, "64M"]).unwrap();

@@ -116,6 +116,14 @@ pub struct Journal {
     written: Vec<Undo>,
 }
 
+/// What another thread has just begun has the file open, too, until it is another program: closed
+/// by us alone it would stay locked till then (flock(2)).
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// The folder of the journals, locked: nobody makes one, or takes one for a dead run's, meanwhile.
 pub(crate) fn journals() -> io::Result<File> {
     let folder = registry::private_folder(&registry::open()?, Path::new(JOURNALS), 0o700)?;
@@ -208,6 +216,13 @@ struct Found {
     token: Token,
 }
 
+/// As a journal's.
+impl Drop for Found {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 impl Found {
     fn lines(&self) -> io::Result<Vec<String>> {
         let mut text = String::new();
@@ -293,7 +308,9 @@ pub enum Unended {
 /// How it stands with the run in `folder`, unless it is over and done with.
 pub fn unended(folder: &Path) -> io::Result<Option<Unended>> {
     let run = Some(folder.canonicalize()?);
-    let journals = all(&journals()?)?;
+    // Held to the end: whoever looks for dead ones would take one that we look at for alive.
+    let held = journals()?;
+    let journals = all(&held)?;
     let its = journals.iter().find(|journal| journal.head().is_ok_and(|head| head.run == run));
     Ok(its.map(|journal| match is_alive(&journal.file) {
         true => Unended::Alive,
@@ -383,13 +400,17 @@ fn left_under(lock: Option<SettingsLock>) -> io::Result<Left> {
 
 /// How many runs are under way on this machine, as far as we may see them.
 pub fn runs_under_way() -> usize {
-    let journals = journals().and_then(|journals| all(&journals)).unwrap_or_default();
-    journals.iter().filter(|journal| is_alive(&journal.file)).count()
+    let count = || -> io::Result<usize> {
+        let held = journals()?;
+        Ok(all(&held)?.iter().filter(|journal| is_alive(&journal.file)).count())
+    };
+    count().unwrap_or(0)
 }
 
 /// The run of that token lives: it holds its journal, which is given, open.
 pub(crate) fn living(token: &Token) -> io::Result<Option<File>> {
-    let file = match opened(&journals()?, token) {
+    let held = journals()?;
+    let file = match opened(&held, token) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };

@@ -445,7 +445,7 @@ fn an_fsync_that_does_nothing_is_too_fast_and_so_is_what_it_is_for() {
         r#"
         bed.size = "64M"
         [judgement]
-        rounds = 4
+        rounds = 8
         arms = ["raw"]
         [[contender]]
         name = "honest"

@@ -51,7 +51,8 @@ fn three_file_systems_are_compared_on_real_work() {
         // cp clones and copies within the kernel where it can: write(2) sees only the rest.
         assert!(written < 2 * bytes, "{written} of {bytes}");
         assert_eq!(trial["caches"][0]["dropped"], true);
-        assert_eq!(trial["caches"][0]["cached_bytes_after"], 0);
+        // udev may look at the device meanwhile.
+        assert!(trial["caches"][0]["cached_bytes_after"].as_u64() <= Some(1 << 20), "{trial:#}");
         assert_eq!(trial["settled"][0]["quiet"], true);
         let folder = format!("run/trials/{}", trial["number"]);
         assert!(scene.read(&format!("{folder}/series.csv")).lines().count() >= 2);

@@ -46,7 +46,7 @@ fn mirrors_and_raid_z_are_contenders_and_the_daemon_is_none_of_the_work() {
         // A shell, seq and sleep; of the daemon's more than a hundred threads those few that came
         // and went meanwhile, which nothing tells from the work's own.
         assert!(sample(trial, "processes_started") <= 20.0, "{trial}");
-        assert_eq!(trial["caches"][0]["cached_bytes_after"], 0, "{trial}");
+        assert!(trial["caches"][0]["cached_bytes_after"].as_u64() <= Some(1 << 20), "{trial}");
     }
     let made = |trial: &str| scene.read(&format!("run/trials/{trial}/raw/daemon.log"));
     let numbers = list(&document["trials"]).iter().filter(|it| it["contender"] != "btrfs");

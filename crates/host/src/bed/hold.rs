@@ -44,7 +44,7 @@ impl Hold {
         let whole = block.whole().map(|disk| ours(path, &disk)).transpose()?;
         // Other parts of it may be another run's.
         whole.iter().try_for_each(|disk| lock(|| disk.try_lock_shared(), another))?;
-        let exclusive = Some(claim(path, &block.node)?);
+        let exclusive = Some(claimed(path, &block.node)?);
         let node = open(path, &block.node, 0)?;
         lock(|| node.try_lock(), locked(path))?;
         let (device, identity) = (block.device(), block.identity());
@@ -84,7 +84,7 @@ impl Hold {
     pub(super) fn take_back(&mut self) -> Result<(), Refusal> {
         self.check_same()?;
         if self.exclusive.is_none() {
-            self.exclusive = Some(claim(&self.path, &self.device.path)?);
+            self.exclusive = Some(claimed(&self.path, &self.device.path)?);
         }
         lock(|| self.node.try_lock(), locked(&self.path))
     }
@@ -94,6 +94,19 @@ impl Hold {
 /// holds it or a part of it (open(2)), whoever's mount namespace that is in.
 pub(super) fn claim(path: &str, node: &str) -> Result<File, Refusal> {
     open(path, node, libc::O_EXCL)
+}
+
+/// [`claim`], once whoever has it for a moment has let go: udev begins tools that look for arrays
+/// and volumes.
+fn claimed(path: &str, node: &str) -> Result<File, Refusal> {
+    let mut claimed = claim(path, node);
+    let _ = wait_for(PATIENCE, || {
+        if matches!(claimed, Err(Refusal::Busy { .. })) {
+            claimed = claim(path, node);
+        }
+        !matches!(claimed, Err(Refusal::Busy { .. }))
+    });
+    claimed
 }
 
 fn open(path: &str, node: &str, flags: i32) -> Result<File, Refusal> {

@@ -124,9 +124,17 @@ fn writable() -> OpenOptions {
 
 fn configure(backing: &File, direct_io: bool, block_bytes: u32) -> io::Result<(u32, File)> {
     let control = writable().open("/dev/loop-control")?;
+    let mut gone = None;
     for _ in 0..ATTEMPTS {
         let number = sys::loop_free_number(&control)?;
-        let device = writable().open(format!("/dev/loop{number}"))?;
+        let device = match writable().open(format!("/dev/loop{number}")) {
+            // Another process that had it made has removed it meanwhile.
+            Err(error) if is_gone(&error) => {
+                gone = Some(error);
+                continue;
+            }
+            device => device?,
+        };
         match sys::loop_configure(&device, backing, direct_io, block_bytes) {
             Ok(()) => return Ok((number, device)),
             // Another process took it between the question and the answer.
@@ -134,7 +142,11 @@ fn configure(backing: &File, direct_io: bool, block_bytes: u32) -> io::Result<(u
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::from_raw_os_error(libc::EBUSY))
+    Err(gone.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EBUSY)))
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|it| [libc::ENOENT, libc::ENXIO, libc::ENODEV].contains(&it))
 }
 
 fn folder(number: u32) -> PathBuf {

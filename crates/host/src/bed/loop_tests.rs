@@ -97,7 +97,11 @@ impl Drop for Disk {
             let _ = tool::run_words(&["swapoff", &self.node]);
         }
         for place in &self.mounts {
-            let _ = tool::run_words(&["umount", place.to_str().unwrap()]);
+            let at = place.to_str().unwrap();
+            // As a disk's claim, an open file may be another test's for a moment.
+            let is_gone = || matches!(crate::machine::mount::at(at), Ok(None));
+            let _ =
+                loop_device::wait_until(|| is_gone() || tool::run_words(&["umount", at]).is_ok());
         }
         // Partitions outlive the file behind the disk otherwise.
         let _ = tool::run_words(&["partx", "--delete", &self.node]);
@@ -207,6 +211,8 @@ fn loop_all_devices_of_a_mounted_btrfs_are_refused() {
     assert!(refused.contains(&format!("is mounted on {place}")), "{refused}");
     assert!(refused.contains("is held by the mounted btrfs"), "{refused}");
     tool::unmount(&place);
+    // A test beside may have a copy of the mount.
+    loop_device::wait_until(|| hold::claim(&other.node, &other.node).is_ok()).unwrap();
     assert!(other.refused("").contains("carries btrfs"));
     other.check("btrfs").unwrap();
     // Else the kernel remembers devices that are about to vanish.
@@ -536,7 +542,8 @@ fn loop_a_bed_of_disks_is_guarded_and_named_once() {
     made.lend().unwrap();
     assert!(others().unwrap_err().contains("is another run's"));
     let mkfs = || tool::run_words(&["mkfs.ext4", "-q", "-F", "-F", &disk.node]);
-    mkfs().unwrap();
+    // What a test beside has begun has the disk claimed until it is another program.
+    loop_device::wait_until(|| mkfs().is_ok()).unwrap();
     made.take_back().unwrap();
     mkfs().unwrap_err();
     made.remove().unwrap();

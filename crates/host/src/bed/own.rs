@@ -46,10 +46,18 @@ struct Mark {
 pub struct Own {
     parent: File,
     directory: File,
-    /// Never read: the lock on it says that we live.
-    _mark: File,
+    /// The lock on it says that we live.
+    mark: File,
     token: Token,
     path: PathBuf,
+}
+
+impl Drop for Own {
+    /// What another thread has just begun has the mark open, too, until it is another program:
+    /// closed by us alone it would stay locked till then (flock(2)).
+    fn drop(&mut self) {
+        let _ = self.mark.unlock();
+    }
 }
 
 /// The name of the folder of that token.
@@ -94,7 +102,7 @@ impl Own {
         sys::make_directory_as(parent.as_fd(), &name, mode)?;
         match Own::begun(&parent, token) {
             Ok((directory, mark)) => {
-                Ok(Own { parent, directory, _mark: mark, token: token.clone(), path })
+                Ok(Own { parent, directory, mark, token: token.clone(), path })
             }
             Err(error) => {
                 // Nobody would look for it later. What is not empty is somebody else's.

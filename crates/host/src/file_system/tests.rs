@@ -501,7 +501,7 @@ fn within_a_trial() {
     images.iter().filter(|_| is_cut).for_each(|it| copy(it, &it.with_extension("cut")));
     if trial.workload.name == CRASH {
         sys::kill_all_others().unwrap();
-        tool::run_words(&["umount", &trial.directory]).unwrap();
+        tool::unmount(&trial.directory);
     } else {
         perform(Step::Unmount);
     }

@@ -168,10 +168,23 @@ fn sysstat(tree: &tempfile::TempDir, words: &[&str]) -> (Child, BufReader<ChildS
     (child, stdout)
 }
 
-/// What `iostat -x` says of the time between the two.
-fn iostat(tree: &tempfile::TempDir, name: &str, [first, last]: [&Snapshot; 2]) -> Value {
+/// What `iostat -x` says of the time between the two. Where the files came too late for its second
+/// reading, it has read the same twice, and is asked again.
+fn iostat(tree: &tempfile::TempDir, name: &str, snapshots: [&Snapshot; 2]) -> Value {
+    let mut said = [1, 4, 16].into_iter().map(|it| iostat_within(tree, name, snapshots, it));
+    said.find(|it| it["util"].as_f64() > Some(0.0)).expect("iostat has read the same twice")
+}
+
+fn iostat_within(
+    tree: &tempfile::TempDir,
+    name: &str,
+    [first, last]: [&Snapshot; 2],
+    period_s: u64,
+) -> Value {
     first.lay(tree);
-    let (mut child, mut stdout) = sysstat(tree, &["iostat", "-x", "-o", "JSON", name, "1", "2"]);
+    let period = period_s.to_string();
+    let (mut child, mut stdout) =
+        sysstat(tree, &["iostat", "-x", "-o", "JSON", name, &period, "2"]);
     let mut text = String::new();
     // The first report, of the time since the start, is out when the files have been read once.
     while !text.contains("disk_device") {
