@@ -15,7 +15,7 @@ use fsverdict_core::model::{
 use fsverdict_core::render::Report;
 use fsverdict_host::plain;
 
-use crate::pack;
+use crate::{pack, say};
 
 /// The files of a run itself.
 const OF_RUN: [&str; 5] = ["plan.toml", "report.html", "report.md", "run.json", "samples.csv"];
@@ -80,8 +80,10 @@ impl Source {
                 Ok(text) => each(name, text).with_context(of)?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) if error.kind() == ErrorKind::NotADirectory => {}
-                // A trial of root's under way is shut to others (`place/local.rs`).
-                Err(error) if error.kind() == ErrorKind::PermissionDenied && is_of_trial(name) => {}
+                // A trial of root's under way is shut to others (`place/shut.rs`).
+                Err(error) if error.kind() == ErrorKind::PermissionDenied && is_of_trial(name) => {
+                    leave_out(&path);
+                }
                 Err(error) => return Err(error).with_context(of),
             }
         }
@@ -145,6 +147,17 @@ pub fn text(path: &Path) -> io::Result<String> {
 /// What is in `input`, which may be as long as a file of a run: 256 MiB.
 pub fn bytes(input: impl Read) -> io::Result<Vec<u8>> {
     plain::all_of(input, pack::FILE_BYTES_MAX)
+}
+
+/// Says that a trial is, once: by its record.
+fn leave_out(path: &Path) {
+    if path.ends_with("record.json") {
+        let folder = path.parent().unwrap_or(path).display();
+        say::make_remark(&format!(
+            "{folder} is left out: only root may look into it while its trial runs, or where that \
+             was killed"
+        ));
+    }
 }
 
 fn is_of_trial(name: &str) -> bool {
@@ -247,6 +260,7 @@ impl Loaded {
             findings: &judged.findings,
             published: &judged.published,
             claims: &judged.claims,
+            is_packed: false,
         }
     }
 }

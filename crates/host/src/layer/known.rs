@@ -4,7 +4,7 @@ use super::Kind;
 use super::{bcache, cache, integrity, luks, lvm, md, null_blk};
 
 /// All layers, in the order `list` shows them.
-pub const ALL: [&Kind; 15] = [
+pub const ALL: [&Kind; 16] = [
     &null_blk::NULL_BLK,
     &null_blk::ZONED,
     &luks::LUKS,
@@ -17,6 +17,7 @@ pub const ALL: [&Kind; 15] = [
     &lvm::LINEAR,
     &lvm::STRIPED,
     &lvm::THIN,
+    &lvm::SNAPSHOT,
     &cache::CACHE,
     &cache::WRITECACHE,
     &bcache::BCACHE,

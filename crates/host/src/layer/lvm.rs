@@ -26,6 +26,8 @@ fn config(seat: &Seat) -> String {
 /// What the volume is called, and the pool below it.
 const VOLUME: &str = "volume";
 const POOL: &str = "pool";
+/// The snapshot: LVM lets no volume's name begin with that word.
+const KEPT: &str = "kept";
 /// A volume is there when its node is, which lvm looks for to clear its beginning.
 pub const AS_IT_IS: [&str; 4] = ["--zero", "n", "--wipesignatures", "n"];
 
@@ -70,6 +72,27 @@ pub const THIN: Kind = Kind {
     up: thin,
     ..PLAIN
 };
+
+pub const SNAPSHOT: Kind = Kind {
+    name: "lvm-snapshot",
+    about: "LVM: a volume with a snapshot: what is first overwritten in a chunk is copied there",
+    settings: &[("chunk", Value::SnapshotChunk)],
+    modules: &["dm_snapshot"],
+    up: snapshot,
+    ..PLAIN
+};
+
+/// The snapshot is taken while the volume is empty, and so is the same for each file system: all of
+/// the volume is kept, and a chunk is copied when it is first written to
+/// (Documentation/admin-guide/device-mapper/snapshot.rst). lvcreate(8) gives it no more than it
+/// takes to keep all, which is a little more than the volume: it never overflows.
+fn snapshot(seat: &Seat) -> Made {
+    let volume = create(seat, &["--type", "linear", "--extents", "45%VG"], &AS_IT_IS);
+    let all = ["--type", "snapshot", "--extents", "100%FREE", "--name", KEPT];
+    let kept = with(create(seat, &all, &[]), &[("--chunksize", kib(seat, "chunk"))]);
+    let kept = [kept, vec![format!("{}/{VOLUME}", seat.name(0))]].concat();
+    group(seat, vec![named(volume, VOLUME, seat), kept])
+}
 
 fn striped(seat: &Seat) -> Made {
     let count = seat.devices.len().to_string();

@@ -91,6 +91,8 @@ pub enum Value {
     Percent,
     /// A multiple of 32 KiB.
     CacheChunk,
+    /// A power of two from 4 to 512 KiB.
+    SnapshotChunk,
     /// A size of whole MiB: `48M`.
     Mib,
     /// A [`Value::Size`] that a zone can have.
@@ -156,7 +158,7 @@ impl Kind {
             Value::Time => format!("{name}=50us"),
             Value::Size | Value::Chunk | Value::Word => name.to_string(),
             Value::Count | Value::Mib | Value::Zone => name.to_string(),
-            Value::Percent | Value::CacheChunk => name.to_string(),
+            Value::Percent | Value::CacheChunk | Value::SnapshotChunk => name.to_string(),
         };
         self.settings.iter().map(choice).collect()
     }
@@ -200,6 +202,11 @@ impl Value {
             Value::CacheChunk => (
                 bytes(value).is_some_and(|it| it.is_multiple_of(32 << 10) && is_cache_chunk(it)),
                 "a multiple of 32k up to 1G",
+            ),
+            // lvcreate(8), "--chunksize".
+            Value::SnapshotChunk => (
+                is_size(4096) && bytes(value).is_some_and(|it| it <= 512 << 10),
+                "a power of two from 4k to 512k",
             ),
             Value::Count => (value.parse::<u32>().is_ok(), "a whole number"),
             Value::Time => (null_blk::nanoseconds(value).is_some(), "a time, as in 50us or 2ms"),

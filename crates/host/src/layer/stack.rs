@@ -229,6 +229,9 @@ mod tests {
         assert!(typed("raid5:chunk=64k", 3).contains("--chunk=64 "), "in KiB");
         assert!(typed("lvm-striped:stripe=16k", 2).contains("--stripes 2 --stripesize=16k "));
         assert!(typed("lvm-thin:chunk=128k,zero=no", 1).contains("--chunksize=128k --zero=n "));
+        let kept = typed("lvm-snapshot:chunk=64k", 1);
+        let of_volume = "--extents 100%FREE --name kept --chunksize=64k fsverdict0_0/volume";
+        assert!(kept.contains(" --extents 45%VG ") && kept.ends_with(of_volume), "{kept}");
         assert!(typed("raid1", 2).contains("--assume-clean"), "in line from the start");
         let lost = typed("raid5:state=degraded", 3);
         assert!(lost.ends_with("\nmdadm /dev/md_fsverdict0 --fail /dev/vd2"), "{lost}");
@@ -321,6 +324,7 @@ mod tests {
             ("raid5:chunk=3k", 3, "raid5:chunk=3k: chunk is a power of two"),
             ("raid5:chunk=512", 3, "chunk is a power of two from 4k on"),
             ("lvm-striped:stripe=2k", 2, "stripe is a power of two from 4k on"),
+            ("lvm-snapshot:chunk=1M", 1, "chunk is a power of two from 4k to 512k"),
             ("integrity:mode=bitmp", 1, "mode is one of journal, bitmap, direct"),
             ("luks:workqueues=off", 1, "workqueues is yes or no"),
             ("raid1:state=scrub", 2, "state is one of degraded, resync, check"),

@@ -169,9 +169,17 @@ impl Folder {
     /// # Errors
     /// Where it is another's.
     pub fn shut(&self) -> io::Result<u32> {
-        let mode = self.0.metadata()?.mode() & 0o7777;
+        let mode = self.mode()?;
         sys::change_mode(self.0.as_fd(), SHUT)?;
         Ok(mode)
+    }
+
+    /// Its mode.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    pub fn mode(&self) -> io::Result<u32> {
+        self.0.metadata().map(|data| data.mode() & 0o7777)
     }
 
     /// Gives it this mode.

@@ -188,6 +188,7 @@ mod tests {
         drop(granted);
         assert!(refused(&right).contains("no run that lives"));
         journal.close().unwrap();
-        assert!(refused(&right).contains("has ended"));
+        let ended = lease.check_devices(&right).unwrap_err().to_string();
+        assert!(ended.contains("has ended"), "{ended}");
     }
 }

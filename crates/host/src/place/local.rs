@@ -14,12 +14,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use fsverdict_core::model::{
-    self, Bed, BedKind, Contender, Counted, Device, ExtraProbe, Overdue, Plan, Record, Trial,
-    TrialBed,
+    self, Bed, BedKind, Contender, Counted, Device, ExtraProbe, Outcome, Overdue, Plan, Record,
+    Trial, TrialBed,
 };
 use fsverdict_core::run::{HostError, Place};
 
 use super::lease::{Folders, Grant};
+use super::shut::Shut;
 use super::trial_process::{
     self, Event, Patience, TICK, Watch, machines_proc, mount_point, trial_argv, trial_point,
 };
@@ -295,7 +296,7 @@ impl<'a> Lab<'a> {
             let said = beginning(&errors);
             match said.is_empty() || error.is::<Overdue>() {
                 true => error,
-                false => format!("{error}: {}", said.trim()).into(),
+                false => by_own_paths(&format!("{error}: {}", said.trim()), trial).into(),
             }
         });
         drop((granted, cgroups));
@@ -329,7 +330,11 @@ impl<'a> Lab<'a> {
         both(ended, cleared)?;
         taken_back?;
         opened?;
-        Ok(model::from_json(&record?)?)
+        let mut record: Record = model::from_json(&record?)?;
+        if let Outcome::Failed(failure) = &mut record.outcome {
+            failure.error = by_own_paths(&failure.error, trial);
+        }
+        Ok(record)
     }
 
     /// Waits for the trial's end. It prints a line at each step, and its end closes the pipe.
@@ -418,48 +423,14 @@ struct Started {
     own: Shut,
 }
 
-/// A trial's folder, into which nobody else looks while its work writes there.
-struct Shut {
-    folder: Folder,
-    raw: Folder,
-    /// What the folder's was, and will be.
-    mode: u32,
-    /// The name of its record.
-    record: &'static str,
-}
-
 /// A trial's process, its cgroups, what it was granted, what it may leave, and what it says goes
 /// wrong.
 type Spawned = (Child, cgroup::Made, Option<Grant>, Vec<Undo>, File);
 
-impl Shut {
-    /// Makes it, `below` the run's. Root's work may leave there what others could run as root.
-    fn make(run: &Folder, below: &Path, trial: &Trial) -> Result<Shut, HostError> {
-        let folder = run.make(below)?;
-        let raw = folder.make(Path::new("raw"))?;
-        let mode = folder.shut()?;
-        // After that nobody else puts anything in it, unless it was another's before.
-        if !(folder.is_own()? && raw.is_own()?) {
-            let at = below.display();
-            return Err(format!(
-                "{at}, a trial's folder, is another user's: give another --output"
-            )
-            .into());
-        }
-        // The record of one in turns is whole only beside the others'.
-        let record = if trial.in_turns { "alone.json" } else { "record.json" };
-        Ok(Shut { folder, raw, mode, record })
-    }
-
-    /// Opens it to others again, once nothing is left in it that would run as root. What could not
-    /// be looked through stays shut.
-    fn open(&self) -> Result<(), HostError> {
-        if sys::is_root() {
-            let failed = |error| format!("what the work has left in its folder raw: {error}");
-            self.raw.tame().map_err(failed)?;
-        }
-        Ok(self.folder.set_mode(self.mode)?)
-    }
+/// What a trial of root's says, with the path of its folder that is there after it, too.
+fn by_own_paths(said: &str, trial: &Trial) -> String {
+    let own = Path::new(&trial.raw).parent().unwrap_or(Path::new(""));
+    said.replace(&trial_point().display().to_string(), &own.display().to_string())
 }
 
 /// Why a trial has failed comes before what could not be cleared away after it.

@@ -12,6 +12,7 @@ pub(crate) mod lease;
 mod link;
 pub mod local;
 pub mod preflight;
+mod shut;
 pub mod trial;
 pub mod trial_process;
 pub mod vm;

@@ -329,20 +329,21 @@ mod tests {
     fn a_file_that_is_open_for_a_moment_does_not_keep_a_mount_writable() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().to_path_buf();
-        let made = std::thread::spawn(move || {
+        let made = std::thread::Builder::new().spawn(move || {
             crate::sys::private_mounts().unwrap();
             mount_virtual(c"tmpfs", &at, "mode=755").unwrap();
             let held = File::create(at.join("file")).unwrap();
             assert_eq!(add_flags(&at, libc::MS_RDONLY).unwrap_err().raw_os_error(), Some(16));
-            let closing = std::thread::spawn(move || {
+            let close = move || {
                 std::thread::sleep(Duration::from_millis(20));
                 drop(held);
-            });
+            };
+            let closing = std::thread::Builder::new().spawn(close).unwrap();
             make_read_only(&at).unwrap();
             closing.join().unwrap();
             File::create(at.join("other")).map(drop)
         });
-        let error = made.join().unwrap().unwrap_err();
+        let error = made.unwrap().join().unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
     }
 

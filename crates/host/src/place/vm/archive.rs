@@ -3,12 +3,15 @@
 //! and comes out of it, on a disk without a file system.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
 use cpio::newc::{Builder, Reader, trailer};
+
+use crate::machine::folder::Folder;
 
 // The kinds of files in their modes: inode(7).
 const DIRECTORY: u32 = 0o040_000;
@@ -116,23 +119,25 @@ pub fn files(mut from: impl BufRead) -> io::Result<BTreeMap<String, Vec<u8>>> {
     Err(io::Error::other(format!("the archive has more than {ENTRIES_MAX} files")))
 }
 
-/// Writes `files` below `folder`. Names that lead out of it are refused.
-pub fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Path) -> io::Result<()> {
-    for (name, content) in files {
-        let name = Path::new(name);
-        if !name.components().all(|part| matches!(part, Component::Normal(_))) {
-            let text = format!("{} is no name of a file to be unpacked", name.display());
+/// Writes `files` below `folder`. Names that lead out of it are refused, and no link is followed.
+pub fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Folder) -> io::Result<()> {
+    for (path, content) in files {
+        let path = Path::new(path);
+        let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let parts = path.parent().zip(path.file_name().and_then(OsStr::to_str));
+        let Some((above, name)) = parts.filter(|_| is_below) else {
+            let text = format!("{} is no name of a file to be unpacked", path.display());
             return Err(io::Error::other(text));
-        }
-        let path = folder.join(name);
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        File::create(path)?.write_all(content)?;
+        };
+        folder.make(above)?.create(name)?.write_all(content)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn archive() -> Vec<u8> {
@@ -151,9 +156,18 @@ mod tests {
         assert_eq!(bytes.len() % 4, 0, "another one can follow it");
         let files = files(&bytes[..]).unwrap();
         assert_eq!(files, [("raw/a".to_string(), b"one".to_vec())].into());
-        let folder = tempfile::tempdir().unwrap();
-        unpack(&files, folder.path()).unwrap();
-        assert_eq!(fs::read(folder.path().join("raw/a")).unwrap(), b"one");
+        let scene = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&scene.path().canonicalize().unwrap()).unwrap();
+        let other = scene.path().join("other");
+        fs::write(&other, "another's").unwrap();
+        fs::create_dir(scene.path().join("raw")).unwrap();
+        symlink(&other, scene.path().join("raw/a")).unwrap();
+        unpack(&files, &folder).unwrap();
+        assert_eq!(fs::read(scene.path().join("raw/a")).unwrap(), b"one");
+        assert_eq!(fs::read(&other).unwrap(), b"another's", "it was a link to that");
+        fs::remove_dir_all(scene.path().join("raw")).unwrap();
+        symlink("/tmp", scene.path().join("raw")).unwrap();
+        unpack(&files, &folder).unwrap_err();
     }
 
     #[test]
@@ -177,10 +191,11 @@ mod tests {
 
     #[test]
     fn nothing_is_unpacked_outside() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["../out", "/tmp/out", "a/../../out"] {
+        let scene = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&scene.path().canonicalize().unwrap()).unwrap();
+        for name in ["../out", "/tmp/out", "a/../../out", ""] {
             let files = [(name.to_string(), Vec::new())].into();
-            unpack(&files, folder.path()).unwrap_err();
+            unpack(&files, &folder).unwrap_err();
         }
     }
 }

@@ -138,15 +138,17 @@ impl Vm<'_> {
         console::run_on_terminal(&self.runner.argv(&machine))
     }
 
-    /// Runs the machine and gives the files that came out of it; and what went wrong before the
-    /// trial began, where it did not when the machine was booted again. A busy host has emulated
-    /// machines panic while they boot, and now and then one never begins.
+    /// Runs the machine, whose consoles are kept in the folder `raw`, and gives the files that came
+    /// out of it; and what went wrong before the trial began, where it did not when the machine was
+    /// booted again. A busy host has emulated machines panic while they boot, and now and then one
+    /// never begins.
     pub(super) fn boot(
         &mut self,
         trial: &Trial,
+        raw: &Path,
         writes: Option<&Log>,
     ) -> Result<(Files, Option<String>), HostError> {
-        let console = Path::new(&trial.raw).join("console.log");
+        let console = raw.join("console.log");
         let booted = self.boot_once(trial, &console, writes, !self.may_be_mute(trial));
         let panicked = match &booted {
             Ok(booted) => booted.console.panic().filter(|_| booted.has_panicked_first()),

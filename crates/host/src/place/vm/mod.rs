@@ -45,7 +45,6 @@ pub mod uml;
 pub mod userland;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -58,7 +57,9 @@ use fsverdict_core::model::{
 use fsverdict_core::run::{HostError, Place};
 
 use crate::bed::{self, Own};
+use crate::machine::folder::Folder;
 use crate::machine::token::Token;
+use crate::place::shut::Shut;
 use crate::place::trial_process::{Event, Watch};
 use crate::undo::{Journal, Undo};
 pub use answers::answer;
@@ -81,6 +82,8 @@ use userland::Userland;
 /// Virtual machines as the place of a run.
 pub struct Vm<'a> {
     folder: PathBuf,
+    /// That folder: root's trials write in it, whatever its path leads to by now.
+    held: Folder,
     plan: Plan,
     interrupted: Arc<AtomicBool>,
     watch: Watch<'a>,
@@ -128,8 +131,10 @@ impl<'a> Vm<'a> {
         watch: Watch<'a>,
     ) -> Result<Self, HostError> {
         let journal = Some(Journal::open(Some(folder))?);
+        let folder = folder.canonicalize()?;
         Ok(Vm {
-            folder: folder.canonicalize()?,
+            held: Folder::open(&folder)?,
+            folder,
             plan: plan.clone(),
             interrupted,
             watch,
@@ -145,6 +150,40 @@ impl<'a> Vm<'a> {
 
     fn own_folder(&self) -> Result<&Path, HostError> {
         Ok(self.own.as_ref().map(Own::path).ok_or("the bed is not made")?)
+    }
+
+    /// Runs a trial with what comes out of it in its folder.
+    fn run_in(&mut self, own: &Shut, trial: &Trial) -> Result<Record, HostError> {
+        let document = serde_json::to_string_pretty(trial)?;
+        own.folder.create("trial.json")?.write_all(document.as_bytes())?;
+        let log = match self.runner {
+            Runner::Qemu { .. } => Log::of(trial, self.own_folder()?)?,
+            Runner::Uml => None,
+        };
+        let booted = self.boot(trial, &own.raw.path(), log.as_ref());
+        let (mut files, panicked) = booted.map_err(|error| self.explained(error))?;
+        let answer = files.remove(guest::ANSWER).unwrap_or_default();
+        let Answer { guest, error } = serde_json::from_slice(&answer)?;
+        let record = files.remove("record.json");
+        archive::unpack(&files, &own.folder)?;
+        if let Some(error) = error {
+            return Err(format!("Linux {}: {error}", guest.kernel).into());
+        }
+        let record = record.ok_or("the guest brought no record")?;
+        let processor = self.booted_by(trial)?.0.processor;
+        let mut guest = Guest { panicked, processor: processor.map(String::from), ..guest };
+        guest.lacks.extend(processor.map(|plain| {
+            format!("its processor is QEMU's {plain}, for the kernel panicked on the usual one")
+        }));
+        let mut record =
+            Record { guest: Some(guest), ..model::from_json(str::from_utf8(&record)?)? };
+        if let Outcome::Failed(failure) = &mut record.outcome {
+            failure.error = full::explained(mem::take(&mut failure.error), &self.folder);
+        }
+        log.map_or(Ok(()), |log| log.write(trial, &own.folder.path(), &mut record))?;
+        let line = format!("{}\n", serde_json::to_string(&record)?);
+        own.folder.write_whole("record.json", line.as_bytes())?;
+        Ok(record)
     }
 
     /// Why there is no answer. How long a step took is known by its own kind of error.
@@ -192,40 +231,10 @@ impl Place for Vm<'_> {
     }
 
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
-        let folder = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?.to_owned();
-        fs::create_dir_all(&trial.raw)?;
-        fs::write(folder.join("trial.json"), serde_json::to_string_pretty(trial)?)?;
-        let log = match self.runner {
-            Runner::Qemu { .. } => Log::of(trial, self.own_folder()?)?,
-            Runner::Uml => None,
-        };
-        let booted = self.boot(trial, log.as_ref());
-        let (mut files, panicked) = booted.map_err(|error| self.explained(error))?;
-        let answer = files.remove(guest::ANSWER).unwrap_or_default();
-        let Answer { guest, error } = serde_json::from_slice(&answer)?;
-        let record = files.remove("record.json");
-        archive::unpack(&files, &folder)?;
-        if let Some(error) = error {
-            return Err(format!("Linux {}: {error}", guest.kernel).into());
-        }
-        let record = record.ok_or("the guest brought no record")?;
-        let processor = self.booted_by(trial)?.0.processor;
-        let mut guest = Guest { panicked, processor: processor.map(String::from), ..guest };
-        guest.lacks.extend(processor.map(|plain| {
-            format!("its processor is QEMU's {plain}, for the kernel panicked on the usual one")
-        }));
-        let mut record =
-            Record { guest: Some(guest), ..model::from_json(str::from_utf8(&record)?)? };
-        if let Outcome::Failed(failure) = &mut record.outcome {
-            failure.error = full::explained(mem::take(&mut failure.error), &self.folder);
-        }
-        log.map_or(Ok(()), |log| log.write(trial, &folder, &mut record))?;
-        let beside = folder.join("record.new");
-        let mut file = File::create(&beside)?;
-        writeln!(file, "{}", serde_json::to_string(&record)?)?;
-        file.sync_all()?;
-        fs::rename(&beside, folder.join("record.json"))?;
-        Ok(record)
+        let at = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?;
+        let own = Shut::make(&self.held, at.strip_prefix(&self.folder)?, trial)?;
+        let record = self.run_in(&own, trial);
+        own.open().and(record)
     }
 
     fn restore(&mut self) -> Result<(), HostError> {
