@@ -63,8 +63,18 @@ impl Published {
         judge::across(side, side, &asked).unwrap();
         let (records, comparisons, causes) = (&records, &comparisons, &causes);
         let (claims, findings, published) = (&claims, &findings, &[]);
-        let report =
-            Report { run, plan, records, comparisons, causes, claims, findings, published };
+        let is_packed = false;
+        let report = Report {
+            run,
+            plan,
+            records,
+            comparisons,
+            causes,
+            claims,
+            findings,
+            published,
+            is_packed,
+        };
         let kept = Kept { path: "run", is_packed: false };
         [false, true].iter().for_each(|all| drop(render::answered(&report, kept, *all)));
         render::details(&report);

@@ -209,6 +209,7 @@ impl Output {
         kept: Kept,
         timelines: impl FnOnce() -> Result<Vec<Timeline>>,
     ) -> Result<(Text, Vec<Figure>)> {
+        let report = &Report { is_packed: kept.is_packed, ..*report };
         let timelines = match (self.format, &self.figures) {
             (Format::Html, _) | (_, Some(_)) => timelines()?,
             _ => Vec::new(),

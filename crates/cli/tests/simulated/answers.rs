@@ -123,6 +123,11 @@ fn what_is_open_passes_only_where_that_is_allowed_and_says_what_it_would_miss() 
     let sentence = "this pair of runs would miss a regression of 10% in 9";
     assert!(done.stdout.contains(sentence), "{}", done.stdout);
     assert!(done.stdout.contains("to be called equivalent, if nothing has"), "{}", done.stdout);
+    // The answer comes first, with what would not have been seen.
+    let first: Vec<&str> = done.stdout.lines().skip(1).take(2).collect();
+    let answer =
+        "1 of 1 is undecided. At 1 of 1 these runs would probably have missed a regression of";
+    assert!(first.join(" ").starts_with(answer), "{}", done.stdout);
     let reference = "The reference itself\n  work, wall_time: plain ";
     assert!(done.stdout.contains(reference), "{}", done.stdout);
     compare(&scene, "--fail-on undecided").exits(4).says("is undecided at work's");

@@ -80,7 +80,7 @@ fn a_run_gives_each_of_the_seven_answers() {
         assert_eq!(it["answer"], it["text"], "{it}");
     }
     assert!(text(&answered[5]["why"]).starts_with("A7: the caches could not be dropped"));
-    let counted = "1 of 7 claims holds, 1 in direction alone, 1 does not, 1 claims a difference \
+    let counted = "1 of 7 claims holds, 1 in direction, 1 does not, 1 claims a difference \
                    where any is too small to matter";
     for format in ["text", "markdown", "html"] {
         let shown = scene.run(&format!("report run --format {format}")).exits(0).stdout;

@@ -45,9 +45,9 @@ fn what_differs_stands_on_top_and_verdicts_side_by_side() {
     assert!(shown.contains(answer), "{shown}");
     let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("{text:?} is not in\n{shown}"));
     assert!(at("What is not the same") < at("the old one"));
-    assert!(at("the old one") < at("The same for all: "));
-    assert!(at("tuned: mount") < at("The same for all: "));
-    assert!(at("The same for all: ") < at("metric"));
+    assert!(at("the old one") < at("terms are the same for all"));
+    assert!(at("tuned: mount") < at("terms are the same for all"));
+    assert!(at("terms are the same for all") < at("metric"));
     assert!(at("the same in all runs: tuned: mount") < at("opposed"));
     at("between runs they say nothing about each other");
     assert!(!shown.contains("These runs were not measured on equal terms"), "{shown}");
@@ -100,9 +100,12 @@ fn unequal_terms_are_said_before_anything_else() {
     assert!(plan.contains("size = \"4G\""), "{plan}");
     scene.write("new/plan.toml", &plan.replace("size = \"4G\"", "size = \"1G\""));
     let shown = unwrapped(&scene.run("report old new").exits(0).stdout);
-    let warning = "warning: These runs were not measured on equal terms: the bed's size (4G, 1G).";
+    let warning = "These runs were not measured on equal terms: the bed's size (4G, 1G).";
     assert!(shown.contains(warning), "{shown}");
-    assert!(shown.find(warning) < shown.find("the old one"), "{shown}");
-    let html = scene.run("report old new --format html").exits(0).stdout;
-    assert!(html.contains("not measured on equal terms"));
+    assert!(shown.find(warning) < shown.find("2 comparisons"), "{shown}");
+    for format in ["html", "markdown"] {
+        let shown = scene.run(&format!("report old new --format {format}")).exits(0).stdout;
+        let places = ["not measured on equal terms", "2 comparisons"].map(|it| shown.find(it));
+        assert!(places[0].is_some() && places[0] < places[1], "{shown}");
+    }
 }

@@ -87,17 +87,22 @@ pub fn advise(
         weighed,
         missing,
         standings,
-        findings: flags(&mut audited, plan),
+        findings: flags(&mut audited, plan, &candidates),
         margin,
         confidence: plan.judgement.confidence,
     }
 }
 
 /// The findings on what disks say of themselves: on a disk that says something else another
-/// contender may be the best.
-fn flags(audited: &mut Audited, plan: &Plan) -> Vec<Finding> {
+/// contender may be the best. And those on the terms of `candidates`: who takes one of these takes
+/// its terms, too.
+fn flags(audited: &mut Audited, plan: &Plan, candidates: &[&str]) -> Vec<Finding> {
     let mut findings = audited.of_terms(plan);
-    findings.retain(|finding| finding.audit == Audit::DiskFlag);
+    findings.retain(|finding| {
+        let is_candidate = finding.contender.as_deref().is_some_and(|it| candidates.contains(&it));
+        let is_of_terms = (finding.audit, finding.severity) == (Audit::A19, Severity::Warning);
+        finding.audit == Audit::DiskFlag || is_of_terms && is_candidate
+    });
     findings
 }
 
@@ -706,10 +711,31 @@ mod tests {
             let conditions = advised(&records, &needs).conditions;
             conditions.into_iter().find(|it| it.contender == "b").unwrap()
         };
-        let told = seen(3);
+        let told = seen(30);
         assert_eq!((told.met, told.basis), (true, Basis::Measured));
-        assert_eq!(told.evidence, "3 flushes in the median trial of writes");
+        assert_eq!(told.evidence, "30 flushes in the median trial of writes");
         assert!(seen(0).met, "none flushed at what wrote");
+        // A trial's own sync at its end.
+        assert_eq!((seen(2).met, seen(2).basis), (true, Basis::Documented));
+    }
+
+    #[test]
+    fn who_keeps_no_journal_is_not_durable_and_its_terms_are_told_where_nothing_needs_that() {
+        let text = PLAN
+            .replace("name = \"a\"", "name = \"a\"\nfile_system = \"xfs\"")
+            .replace("name = \"b\"", "name = \"b\"\nfile_system = \"ext2\"");
+        let of = |needs: &str| {
+            let records = records(RATES, 0.01);
+            let its: Vec<_> = records.into_iter().map(|it| with_device(it, 30, 4096)).collect();
+            advise("run", &plan(&text), &its, &purpose(needs), Vec::new(), Percent(0.05))
+        };
+        let needy = of(&format!("needs = [\"durability\"]\n{USE}"));
+        let b = needy.conditions.iter().find(|it| it.contender == "b").unwrap();
+        assert!(!b.met && b.evidence.starts_with("no journal"), "{b:?}");
+        assert_eq!(needy.findings.len(), 0, "it is no candidate: {:?}", needy.findings);
+        let free = of(USE);
+        let [only] = &free.findings[..] else { panic!("{:?}", free.findings) };
+        assert_eq!((only.audit, only.contender.as_deref()), (Audit::A19, Some("b")));
     }
 
     #[test]

@@ -1,12 +1,17 @@
-//! Whether fsync is durable on each contender: by its mount options, and by what was flushed.
+//! Whether what was synced is there after a crash, on each contender: by what keeps the file system
+//! whole, by its mount options, and by what was flushed.
 
 use super::audit::mounted::{Terms, counts_flushes, declared_without_flush};
 use crate::model::{Basis, Condition, Contender, DeviceTotals, Feature, Plan, Record, median};
 
-/// Whether fsync flushes: no mount option takes that away, and where the device counts flushes, the
-/// trials made some, each of which ends with a sync. Looked at is the work that flushes the most,
-/// for it waits for them, among the `workloads` at which the contender wrote, or else among all:
-/// a sync of what was only read has nothing to flush.
+/// A trial ends with a sync of its file system, whose work may have called no fsync: that makes a
+/// few flushes. So many tell that the work waited for its own.
+const FLUSHES_OF_FSYNCS: f64 = 9.0;
+
+/// Whether the file system has a journal or the like, and fsync flushes: no mount option takes that
+/// away, and where the device counts flushes, work that syncs made some. Looked at is the work that
+/// flushes the most, for it waits for them, among the `workloads` at which the contender wrote, or
+/// else among all: a sync of what was only read has nothing to flush.
 pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
     let names = || plan.contenders.iter().map(|it| it.name.as_str());
     let flushes = |name: &str, workload: &str| {
@@ -33,9 +38,14 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
         let name = &contender.name;
         let found = at_most(name, workloads).or_else(|| at_most(name, &all));
         let workload = found.as_deref().unwrap_or_default();
-        let (met, evidence) = flushed(workload, flushes(name, workload), most(workload) > 0.0);
+        let syncs = most(workload) >= FLUSHES_OF_FSYNCS;
+        let (met, evidence) = flushed(workload, flushes(name, workload), syncs);
         let (met, basis, evidence) = match sparing(contender) {
             Some(option) => (false, Basis::Documented, format!("{option}: fsync does not flush")),
+            None if !contender.keeps_journal() => {
+                let why = "no journal: a crash can damage the file system, and what it holds";
+                (false, Basis::Documented, why.into())
+            }
             None if found.is_none() => {
                 let why = "no mount option takes it away; no work here wrote anything to flush";
                 (true, Basis::Documented, why.into())
@@ -50,21 +60,19 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
     plan.contenders.iter().map(condition).collect()
 }
 
-/// What a contender's flushes at a workload say, where others flushed any: whether it is durable,
-/// if they tell, and the evidence.
-fn flushed(workload: &str, flushes: Option<f64>, counts_any: bool) -> (Option<bool>, String) {
+/// What a contender's flushes at a workload say, which `syncs` on some: whether it is durable, if
+/// they tell, and the evidence.
+fn flushed(workload: &str, flushes: Option<f64>, syncs: bool) -> (Option<bool>, String) {
+    let documented = |but: &str| (None, format!("no mount option takes it away; {but}"));
     match flushes {
-        Some(0.0) if counts_any => {
-            (Some(false), format!("{workload} flushed nothing on it, and did on others"))
-        }
-        Some(flushes) if flushes > 0.0 => {
+        Some(_) if !syncs => documented("no work here waited for flushes of its own"),
+        Some(0.0) => (Some(false), format!("{workload} flushed nothing on it, and did on others")),
+        Some(flushes) => {
             let es = if flushes == 1.0 { "" } else { "es" };
             (Some(true), format!("{flushes} flush{es} in the median trial of {workload}"))
         }
-        None if counts_any => {
-            (None, "no mount option takes it away; flushes were not measured on it".into())
-        }
-        _ => (None, "no mount option takes it away; the device counts no flushes".into()),
+        None if syncs => documented("flushes were not measured on it"),
+        None => documented("the device counts no flushes"),
     }
 }
 

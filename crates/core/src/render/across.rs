@@ -7,13 +7,15 @@ use super::json;
 use super::paint::fitted;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
+use super::words::{counted, listed};
 use crate::model::{
     Across, BASELINE, Change, Measured, Percent, ReferenceChange, Unit, Verdict, Words, precise,
 };
 
 /// For a terminal; ends with a line break.
 pub fn across(across: &Across) -> String {
-    let mut out = format!("{} against {}\n{}\n", across.run, across.baseline, terms(across));
+    let mut out = format!("{} against {}\n{}\n", across.run, across.baseline, answer(across));
+    out += &format!("{}\n", terms(across));
     for workload in workloads(across) {
         out += &format!("\n{workload}\n{}\n", table(across, workload, UTF8_BORDERS_ONLY));
         for change in of(across, workload) {
@@ -31,9 +33,10 @@ pub fn across(across: &Across) -> String {
 /// As Markdown; ends with a line break.
 pub fn across_markdown(across: &Across) -> String {
     let mut out = format!(
-        "# {} against {}\n\n{}\n",
+        "# {} against {}\n\n**{}** {}\n",
         marked(&across.run),
         marked(&across.baseline),
+        marked(&answer(across)),
         marked(&terms(across))
     );
     for workload in workloads(across) {
@@ -51,33 +54,87 @@ pub fn across_markdown(across: &Across) -> String {
     visible(&out).into_owned()
 }
 
+/// So many of what is worse are named.
+const NAMED_MAX: usize = 3;
+
+/// How many changed which way, what is worse by name, and how much would not have been seen.
+fn answer(across: &Across) -> String {
+    use Verdict::{Slower, SlowerSizeOpen, Undecided, Void};
+    let all = &across.changes;
+    let of = |is: &dyn Fn(Verdict) -> bool| -> Vec<&Change> {
+        all.iter().filter(|it| is(it.verdict)).collect()
+    };
+    let is_better = |it: Verdict| matches!(it, Verdict::Faster | Verdict::FasterSizeOpen);
+    let is_open = |it: Verdict| matches!(it, Undecided | Void);
+    let is_worse = |it: Verdict| matches!(it, Slower | SlowerSizeOpen);
+    let open_size = format!("worse, but perhaps by less than {}", across.margin);
+    let parts = [
+        (of(&|it| it == Slower), "worse", true),
+        (of(&|it| it == SlowerSizeOpen), open_size.as_str(), true),
+        (of(&is_better), "better", false),
+        (of(&|it| !is_better(it) && !is_open(it) && !is_worse(it)), "as before", false),
+        (of(&|it| it == Undecided), "undecided", false),
+        (of(&|it| it == Void), "void", false),
+    ];
+    let mut said: Vec<String> = Vec::new();
+    for (its, what, is_named) in parts.iter().filter(|(its, ..)| !its.is_empty()) {
+        let count = its.len();
+        let of = if said.is_empty() { format!(" of {}", all.len()) } else { String::new() };
+        let are = if count == 1 { "is" } else { "are" };
+        let names = if *is_named { format!(" ({})", named(its)) } else { String::new() };
+        said.push(format!("{count}{of} {are} {what}{names}"));
+    }
+    if said.is_empty() {
+        return "Nothing was compared.".into();
+    }
+    let missed = |it: &&Change| !is_worse(it.verdict) && it.missed.is_some_and(|it| it > 0.5);
+    let unseen = match all.iter().filter(missed).count() {
+        0 => String::new(),
+        count => format!(
+            " At {count} of {} these runs would probably have missed a regression of {}.",
+            all.len(),
+            across.regression
+        ),
+    };
+    format!("{}.{unseen}", said.join(", "))
+}
+
+/// "btrfs at mixed's iops, xfs at build's wall_time and 2 more".
+fn named(changes: &[&Change]) -> String {
+    let shown = if changes.len() > NAMED_MAX + 1 { NAMED_MAX } else { changes.len() };
+    let name = |it: &&Change| format!("{} at {}'s {}", it.contender, it.workload, it.metric);
+    let mut names: Vec<String> = changes[..shown].iter().map(name).collect();
+    names.extend((shown < changes.len()).then(|| format!("{} more", changes.len() - shown)));
+    listed(&names)
+}
+
 /// What stands below the verdicts, each with its title.
 fn lists(across: &Across) -> [(&'static str, Vec<String>); 5] {
-    let moved = |it: &ReferenceChange| across.references_moved().any(|moved| moved == it);
-    let references = across.references.iter().map(|it| match moved(it) {
-        true => reference_moved(it),
-        false => of_reference(it),
-    });
+    let moved: Vec<&ReferenceChange> = across.references_moved().collect();
+    let mut references: Vec<String> = moved.iter().map(|it| reference_moved(it)).collect();
+    let rest = across.references.iter().filter(|it| it.ratio.is_some()).count() - moved.len();
+    references.extend((rest > 0).then(|| {
+        let others = if moved.is_empty() { "figure" } else { "other figure" };
+        format!("{} within {} of the baseline", counted(rest, others), across.margin)
+    }));
     [
         ("Not measured", across.not_measured.iter().map(ToString::to_string).collect()),
-        ("The reference itself", references.collect()),
+        ("The reference itself", references),
         ("The others themselves", across.changes.iter().filter_map(of_itself).collect()),
         ("Not alike", differences(across)),
         ("Left out", left_out(across)),
     ]
 }
 
-/// What the reference took: no verdict, for the hour is in it.
-fn of_reference(it: &ReferenceChange) -> String {
+/// What the reference took where it moved beyond the margin: no verdict, for the hour is in it.
+pub fn reference_moved(it: &ReferenceChange) -> String {
     let words = Words::of(&it.metric, it.unit, it.better);
     let took = took(it.unit, &words, [it.baseline, it.run], it.ratio);
     let ReferenceChange { workload, metric, reference, .. } = it;
-    format!("{workload}, {metric}: {reference} {took}; another hour may be why")
-}
-
-/// The same where it moved beyond the margin.
-pub fn reference_moved(it: &ReferenceChange) -> String {
-    format!("{}, and others that changed beside it may be as they were", of_reference(it))
+    format!(
+        "{workload}, {metric}: {reference} {took}; another hour may be why, and others that \
+         changed beside it may be as they were"
+    )
 }
 
 /// What a contender took itself that changed beside the reference, likewise no verdict.

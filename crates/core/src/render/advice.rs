@@ -2,7 +2,7 @@
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 
-use super::findings::headline;
+use super::findings::{headline, unequal};
 use super::grid::Grid;
 use super::json;
 use super::next::command;
@@ -23,7 +23,9 @@ pub struct Typed<'a> {
 /// For a terminal; ends with a line break.
 pub fn advice(advice: &Advice, typed: &Typed) -> String {
     let mut out = format!("{}: {}\n\n", advice.purpose, advice.about);
-    out += &format!("{}\n", answer(advice));
+    for said in [Some(answer(advice)), unequal(&advice.findings)].into_iter().flatten() {
+        out += &format!("{said}\n");
+    }
     if let Some([write, run]) = way(advice, typed) {
         out += &format!("To measure what is missing:\n  {write}\n  {run}\n");
     }
@@ -42,6 +44,9 @@ pub fn advice(advice: &Advice, typed: &Typed) -> String {
 pub fn advice_markdown(advice: &Advice, typed: &Typed) -> String {
     let mut out = format!("# {}\n\n{}\n\n", marked(&advice.purpose), marked(&advice.about));
     out += &format!("**{}**\n", marked(&answer(advice)));
+    if let Some(terms) = unequal(&advice.findings) {
+        out += &format!("\n{}\n", marked(&terms));
+    }
     if let Some([write, run]) = way(advice, typed).map(|both| both.map(|it| marked_code(&it))) {
         out += &format!("\nTo measure what is missing: {write}, and then {run}\n");
     }
@@ -98,6 +103,11 @@ pub(super) fn answer(advice: &Advice) -> String {
                 listed(&others),
                 advice.margin
             ),
+            None if are_all(advice, names) => format!(
+                "No verdict for {purpose}{part} by {run}: none of {} is found to be better than \
+                 another.",
+                listed(names)
+            ),
             None => format!(
                 "No verdict for {purpose}{part} by {run}: the best is one of {}, and the data do \
                  not say which.",
@@ -123,6 +133,11 @@ pub(super) fn answer(advice: &Advice) -> String {
             }
         }
     }
+}
+
+/// These are all that were compared.
+fn are_all(advice: &Advice, names: &[String]) -> bool {
+    advice.standings.iter().all(|it| names.contains(&it.contender) && names.contains(&it.reference))
 }
 
 /// Of whom nothing is said.
@@ -199,7 +214,8 @@ pub(super) fn has_ratios(advice: &Advice) -> bool {
 fn table(advice: &Advice, preset: &str) -> Grid {
     let names: Vec<&String> =
         advice.weighed.iter().take(1).flat_map(|it| it.ratios.keys()).collect();
-    let header = ["what counts", "measured by", "weight"].map(String::from).into_iter();
+    // The leader's column has 1 for everything.
+    let header = ["times as good at", "measured by", "weight"].map(String::from).into_iter();
     let header = header.chain(names.iter().map(ToString::to_string));
     let mut table = Grid::new(preset, header);
     for it in &advice.weighed {
@@ -385,7 +401,7 @@ mod tests {
         let mut it = weighing(&[("commits", 1.0)], 1.0);
         let names = ["xfs", "ext4"].map(String::from);
         it.answer = Answer::Undecided(names.to_vec());
-        assert!(answer(&it).ends_with("the data do not say which."), "{}", answer(&it));
+        assert!(answer(&it).ends_with("found to be better than another."), "{}", answer(&it));
         let [contender, reference] = names;
         it.standings = vec![Standing {
             contender,

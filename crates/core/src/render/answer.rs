@@ -1,6 +1,8 @@
 //! The answer in one or two sentences: what differs most, what does not differ, and what could not
 //! be told. Each is put together from verdicts, and the shortest words that fit are taken.
 
+use std::cmp::Ordering;
+
 use super::Report;
 use super::matrix::{Matrix, Tone, others, sign};
 use super::ways::matters;
@@ -60,12 +62,22 @@ fn words_of(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// Those of a tone, the largest difference first.
+/// Those of a tone, the one that surely differs most first.
 fn of_tone<'a>(all: &[Compared<'a>], tone: Tone) -> Vec<Compared<'a>> {
     let its = all.iter().filter(|(_, it)| sign(it.verdict).1 == tone);
     let mut its: Vec<_> = its.copied().collect();
-    its.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
+    let far = |it: &Comparison| [surely(it), distance(it)];
+    its.sort_by(|(_, one), (_, other)| {
+        far(other).partial_cmp(&far(one)).unwrap_or(Ordering::Equal)
+    });
     its
+}
+
+/// How far apart the two are at least, in ln units: by the end of the interval that is next to 1.
+fn surely(comparison: &Comparison) -> f64 {
+    let Comparison { ratio, low, high, .. } = *comparison;
+    let end = if ratio.is_some_and(|ratio| ratio > 1.0) { Some(low) } else { high };
+    end.filter(|end| *end > 0.0).map_or(0.0, |end| end.ln().abs())
 }
 
 /// How far apart the two are, in ln units.
@@ -201,10 +213,9 @@ fn farthest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String
         let (test, it) = its.first()?;
         let ratio = words::ratio_by(it.ratio?, matrix.margin);
         let doing = quoted(&matrix.tests[*test].doing);
-        let end = if word == "better" { "best" } else { "worst" };
-        Some(format!("at {end} {} is {word} at {doing} ({ratio}×)", it.contender))
+        Some(format!("{word} is {} at {doing} ({ratio}×)", it.contender))
     };
-    let ends = [end(Tone::Better, "better"), end(Tone::Worse, "worse")];
+    let ends = [end(Tone::Better, "best"), end(Tone::Worse, "worst")];
     let ends: Vec<String> = ends.into_iter().flatten().collect();
     let reference = report.plan.reference();
     (!ends.is_empty()).then(|| format!("Against {reference}, {}.", ends.join("; ")))
@@ -284,8 +295,8 @@ mod tests {
         for (at, word) in words.iter().enumerate() {
             let word = word.trim_matches([',', '.', ';']);
             match word {
-                "better" => tone = Some(Tone::Better),
-                "worse" => tone = Some(Tone::Worse),
+                "better" | "best" => tone = Some(Tone::Better),
+                "worse" | "worst" => tone = Some(Tone::Worse),
                 _ => {}
             }
             if let Some(test) = word.strip_prefix('t').and_then(|it| it.parse::<usize>().ok()) {
@@ -340,15 +351,19 @@ mod tests {
                 .flat_map(|it| it.split(". "))
             {
                 let part = part.trim_start_matches("Against c0, ");
-                let part = part.trim_start_matches("at best ").trim_start_matches("at worst ");
-                let of = part.strip_prefix('c').and_then(|it| it.split_once(" is "));
+                let end = ["best is ", "worst is "].iter().find_map(|it| part.strip_prefix(it));
+                let of = match end {
+                    Some(name) => name.strip_prefix('c').and_then(|it| it.split_once(" at ")),
+                    None => part.strip_prefix('c').and_then(|it| it.split_once(" is ")),
+                };
                 let of = of.filter(|(_, what)| !what.starts_with("within "));
                 let of = of.and_then(|(of, _)| of.parse::<usize>().ok());
                 check(part, of.map(|of| of - 1), &rows);
             }
             let tones = rows.iter().flatten().map(|it| sign(it.0).1);
             let differs = tones.clone().any(|it| matches!(it, Tone::Better | Tone::Worse));
-            prop_assert_eq!(differs, said.contains("better") || said.contains("worse"));
+            let is_said = ["better", "worse", "best", "worst"].iter().any(|it| said.contains(it));
+            prop_assert_eq!(differs, is_said);
             let has = |tone| tones.clone().any(|it| it == tone);
             prop_assert_eq!(has(Tone::Void), said.contains("oid"), "{}", said);
             let by = [" within ", " by less than "];

@@ -33,7 +33,7 @@ pub(super) fn tally(claims: &[Answered]) -> Option<String> {
                 let s = if count == 1 || claims.len() == 1 { "s" } else { "" };
                 return Some(format!("{count} of {} hold{s}", counted(claims.len(), "claim")));
             }
-            Answer::HoldsInDirection => "in direction alone".into(),
+            Answer::HoldsInDirection => "in direction".into(),
             Answer::DoesNotHold => format!("{does} not"),
             Answer::TooSmallToMatter => {
                 let s = if count == 1 { "s" } else { "" };
@@ -55,6 +55,8 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
     out.add(Paint::Plain, "\n");
     for it in claims {
         let (paint, _, answer) = shown(it.answer);
+        let is_open = it.answer == Answer::HoldsInDirection && !it.excludes_its_size();
+        let answer = if is_open { "size open" } else { answer };
         out.add(Paint::Plain, &" ".repeat(INDENT));
         out.add(paint, &filled(answer, ANSWER));
         let span = measured(it) + if is_extrapolated(it) { " *" } else { "" };
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(counted(&[Answer::Holds]), "1 of 1 claim holds.");
         assert_eq!(
             counted(&Answer::ALL),
-            "1 of 7 claims holds, 1 in direction alone, 1 does not, 1 claims a difference \
+            "1 of 7 claims holds, 1 in direction, 1 does not, 1 claims a difference \
              where any is too small to matter, 1 is undecided, 1 measured something else, 1 is not \
              measurable here."
         );

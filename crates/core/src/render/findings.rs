@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 
-use super::words::{counted, without_huge_shares};
-use crate::model::{Comparison, Finding, Severity};
+use super::words::{counted, listed, without_huge_shares};
+use crate::model::{Audit, Comparison, Finding, Severity};
 
 /// So many kinds are shown at once; the others are folded away or counted.
 pub(super) const OPEN_MAX: usize = 5;
@@ -54,8 +54,30 @@ pub(super) fn name(severity: Severity) -> &'static str {
     }
 }
 
-/// The kinds, the gravest first; of those the one that concerns the most comparisons, and of these
-/// the one that was noticed most often.
+/// It says on which terms somebody was measured, whatever was measured.
+pub(super) fn is_of_terms(finding: &Finding) -> bool {
+    let Finding { audit, severity, contender, .. } = finding;
+    (*audit, *severity) == (Audit::A19, Severity::Warning) && contender.is_some()
+}
+
+/// Who was not measured on the terms of the others, and what that means: to be read with the first
+/// ratio.
+pub(super) fn unequal<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for finding in findings.into_iter().filter(|it| is_of_terms(it)) {
+        let name = finding.contender.clone().unwrap_or_default();
+        match reasons.iter_mut().find(|(reason, _)| *reason == finding.evidence) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&finding.evidence, vec![name])),
+        }
+    }
+    let said = |(reason, names): &(&str, Vec<String>)| format!("{} ({reason})", listed(names));
+    let said: Vec<String> = reasons.iter().map(said).collect();
+    (!said.is_empty()).then(|| format!("Not on equal terms: {}.", said.join("; ")))
+}
+
+/// The kinds, the gravest first; of those one of unequal terms; then the one that concerns the most
+/// comparisons, and of these the one that was noticed most often.
 pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> Vec<Kind<'a>> {
     let mut kinds: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
@@ -71,7 +93,10 @@ pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> 
         Kind { findings, cells: (some, comparisons.len()) }
     };
     let mut kinds: Vec<Kind> = kinds.into_iter().map(of).collect();
-    kinds.sort_by_key(|kind| Reverse((kind.severity(), kind.cells.0, kind.findings.len())));
+    let is_of_terms = |kind: &Kind| is_of_terms(kind.findings[0]);
+    kinds.sort_by_key(|kind| {
+        Reverse((kind.severity(), is_of_terms(kind), kind.cells.0, kind.findings.len()))
+    });
     kinds
 }
 
@@ -111,7 +136,7 @@ pub(super) fn seen(finding: &Finding) -> String {
 mod tests {
     use super::super::testing::comparison;
     use super::*;
-    use crate::model::{Audit, Verdict};
+    use crate::model::Verdict;
 
     fn finding(audit: Audit, severity: Severity, contender: &str) -> Finding {
         Finding {
@@ -156,5 +181,25 @@ mod tests {
             "note A19 (unequal terms), w, c0: others moved 399 times it"
         );
         assert_eq!(seen(&findings[0]), "w, c0: others moved 399 times it");
+    }
+
+    #[test]
+    fn who_was_measured_on_other_terms_stands_first_and_is_named_with_the_reason() {
+        let comparisons = ["c1", "c2"].map(|name| comparison("w", name, Verdict::Faster, 2.0));
+        let of = |contender: &str, evidence: &str| Finding {
+            evidence: evidence.into(),
+            ..finding(Audit::A19, Severity::Warning, contender)
+        };
+        let findings = [
+            finding(Audit::A13, Severity::Warning, "c0"),
+            of("c1", "no journal"),
+            of("c2", "no flush"),
+            of("c3", "no journal"),
+            finding(Audit::A19, Severity::Note, "c4"),
+        ];
+        assert_eq!(kinds(&findings, &comparisons)[0].findings.len(), 3);
+        let told = unequal(&findings).unwrap();
+        assert_eq!(told, "Not on equal terms: c1 and c3 (no journal); c2 (no flush).");
+        assert_eq!(unequal(&findings[..1]), None);
     }
 }

@@ -63,8 +63,14 @@ pub(super) fn day(started: &str) -> &str {
     started.get(..10).unwrap_or_default()
 }
 
-/// Whether the verdicts go together, in a sentence or two.
+/// Whether the verdicts go together, in a sentence or two; where ratios have too little in common
+/// for that, this comes first.
 pub(super) fn answer(joined: &Joined) -> String {
+    let warning = warning(joined).map(|text| text + " ").unwrap_or_default();
+    warning + &together(joined)
+}
+
+fn together(joined: &Joined) -> String {
     let of = |accord| joined.verdicts.iter().filter(move |it| it.accord == accord);
     let [same, mixed] = [Accord::Same, Accord::Mixed].map(|accord| of(accord).count());
     let opposed: Vec<String> = of(Accord::Opposed).map(|it| turned(joined, it)).collect();
@@ -86,9 +92,25 @@ pub(super) fn answer(joined: &Joined) -> String {
     let parts = parts.join(", ");
     let open = match joined.verdicts.iter().filter(|it| is_open(it)).count() {
         0 => String::new(),
-        open => format!(" {open} more: no verdict in all runs, or in all but one."),
+        open => format!(" {open} more have a verdict in one run at most."),
     };
     format!("{all} comparison{s} with verdicts of more than one run: {parts}.{turned}{open}")
+}
+
+/// On which unequal terms they were measured.
+fn warning(joined: &Joined) -> Option<String> {
+    let each = joined.unlike.iter().map(|Term { what, values, .. }| {
+        let values: Vec<&str> = values.iter().flatten().map(String::as_str).collect();
+        format!("{what} ({})", values.join(", "))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "These runs were not measured on equal terms: {}. Even ratios mean something else in \
+             each; read them by themselves.",
+            each.join(", ")
+        )
+    })
 }
 
 /// Several runs compare the two, and fewer than two have a verdict yet.
@@ -141,17 +163,6 @@ fn terms(joined: &Joined, preset: &str) -> Section {
     let (equal, different): (Vec<&Term>, Vec<&Term>) =
         joined.terms.iter().partition(|term| term.equal);
     let mut parts = Vec::new();
-    if !joined.unlike.is_empty() {
-        let each = joined.unlike.iter().map(|Term { what, values, .. }| {
-            let values: Vec<&str> = values.iter().flatten().map(String::as_str).collect();
-            format!("{what} ({})", values.join(", "))
-        });
-        let each = each.collect::<Vec<_>>().join(", ");
-        parts.push(Part::Warns(format!(
-            "These runs were not measured on equal terms: {each}. Even ratios mean something else \
-             in each; read them by themselves."
-        )));
-    }
     if different.is_empty() {
         parts.push(Part::Says("Nothing that is known: these runs repeat each other.".into()));
     } else {
@@ -168,11 +179,7 @@ fn terms(joined: &Joined, preset: &str) -> Section {
         let value = values.iter().flatten().next().map_or("-", String::as_str);
         table.add([what.as_str(), value]);
     }
-    let names: Vec<&str> = equal.iter().map(|term| term.what.as_str()).collect();
-    let summary = match preset {
-        UTF8_BORDERS_ONLY => format!("The same for all: {}.", names.join(", ")),
-        _ => format!("{} terms are the same for all", names.len()),
-    };
+    let summary = format!("{} terms are the same for all", equal.len());
     parts.push(Part::Folded(summary, table));
     Section { title: "What is not the same".into(), parts }
 }
@@ -220,7 +227,7 @@ fn side_by_side(joined: &Joined, rows: &[&Abreast], preset: &str) -> Grid {
         let cells: Vec<String> = cells.collect();
         let together = match row.accord {
             Accord::Alone => "",
-            Accord::Same => "the same",
+            Accord::Same => "same verdict",
             Accord::Mixed => "differ",
             Accord::Opposed => "opposed",
         };
@@ -425,8 +432,8 @@ mod tests {
         assert_eq!(said(&[[Undecided; 2]]), none);
         assert_eq!(
             said(&[[Faster; 2], [Undecided; 2], [Undecided, Faster]]),
-            "1 comparison with verdicts of more than one run: 1 with the same verdict. 2 more: no \
-             verdict in all runs, or in all but one."
+            "1 comparison with verdicts of more than one run: 1 with the same verdict. 2 more \
+             have a verdict in one run at most."
         );
     }
 }

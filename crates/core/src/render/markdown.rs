@@ -5,7 +5,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use super::answer::answer;
 use super::facts::{bed, ending, title};
 use super::figure::{Figure, Place};
-use super::findings::{Kind, OPEN_MAX, kinds, seen};
+use super::findings::{Kind, OPEN_MAX, kinds, seen, unequal};
 use super::grid::Grid;
 use super::matrix::{Cell, Matrix, sign};
 use super::next::{Kept, Step, steps};
@@ -47,8 +47,8 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
 fn answered(report: &Report) -> String {
     let matrix = Matrix::of(report);
     let mut out = claimed(report) + &format!("**{}**\n\n", marked(&answer(report, &matrix)));
-    if let Some(why) = why(report, &matrix) {
-        out += &format!("{}\n\n", marked(&why));
+    for line in [unequal(report.findings), why(report, &matrix)].into_iter().flatten() {
+        out += &format!("{}\n\n", marked(&line));
     }
     let columns = matrix.columns.iter().map(|name| match &matrix.ways {
         Some(ways) => format!("{} {name}", ways.second),
@@ -70,15 +70,11 @@ fn answered(report: &Report) -> String {
     out += &format!("{table}\n");
     let legend = matrix.legend();
     if !legend.is_empty() {
-        out += &format!("\n{}.\n", marked(&legend.join("; ")));
-        out += "A ratio is of goodness: above 1, the contender is better than the reference, \
-                whether the figure is a rate or a time. Behind it stands its interval.\n";
-    }
-    for stand_in in report.stand_ins() {
-        out += &format!("\n{}\n", marked(&stand_in));
+        let legend = marked(&legend.join("; "));
+        out += &format!("\n{legend}. Behind a ratio stands its interval.\n");
     }
     out += &format!("\n{}\n", marked(&ending(report)));
-    let kept = Kept { path: &report.run.name, is_packed: false };
+    let kept = Kept { path: &report.run.name, is_packed: report.is_packed };
     for Step { text, command } in steps(report, kept) {
         out += &format!("\n{}\n", marked(&text));
         if !command.is_empty() {

@@ -164,7 +164,7 @@ impl<'a> Matrix<'a> {
         })
     }
 
-    /// The signs that it has, with what they mean, in their order.
+    /// What a ratio says, and the signs that it has, with what they mean, in their order.
     pub fn legend(&self) -> Vec<String> {
         let margin = self.margin;
         let has = |wanted: &[Verdict]| self.judged().any(|(_, it)| wanted.contains(&it.verdict));
@@ -185,7 +185,10 @@ impl<'a> Matrix<'a> {
             (&[Verdict::Undecided], "? open".into()),
             (&[Verdict::Void], "∅ void: something else was measured".into()),
         ];
-        meanings.into_iter().filter(|(wanted, _)| has(wanted)).map(|(_, text)| text).collect()
+        let signs = meanings.into_iter().filter(|(wanted, _)| has(wanted)).map(|(_, text)| text);
+        let ratio = "a ratio above 1 is better, also of times and bytes".to_string();
+        let has_ratio = self.judged().any(|(_, it)| it.ratio.is_some());
+        has_ratio.then_some(ratio).into_iter().chain(signs).collect()
     }
 }
 

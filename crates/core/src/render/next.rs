@@ -1,7 +1,7 @@
 //! What to do next, below the answer: how to settle what is open, and what to look at first.
 
 use super::answer::differs;
-use super::findings::{Kind, kinds};
+use super::findings::{Kind, is_of_terms, kinds, seen};
 use super::matrix::Matrix;
 use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
@@ -241,15 +241,21 @@ fn weak(report: &Report) -> Option<Step> {
 /// The gravest of what speaks against the answer.
 pub fn doubt(report: &Report) -> Option<String> {
     let kinds = kinds(report.findings, report.comparisons);
-    let grave: Vec<&Kind> = kinds.iter().filter(|it| it.severity() > Severity::Note).collect();
+    // Who was measured on other terms is told with the answer.
+    let is_told = |it: &&Kind| is_of_terms(it.findings[0]);
+    let grave = kinds.iter().filter(|it| it.severity() > Severity::Note && !is_told(it));
+    let grave: Vec<&Kind> = grave.collect();
     let first = grave.first()?;
     let more = match grave.len() - 1 {
         0 => String::new(),
         more => format!(". And {} of finding", counted(more, "more kind")),
     };
-    let (title, evidence) = (first.title(), &first.findings[0].evidence);
-    let evidence = without_huge_shares(evidence);
-    Some(format!("{title}: {evidence}{more}."))
+    // Of several the first is told with its place.
+    let evidence = match first.findings.as_slice() {
+        [only] if report.plan.contenders.len() == 1 => without_huge_shares(&only.evidence),
+        all => seen(all[0]),
+    };
+    Some(format!("{}: {evidence}{more}.", first.title()))
 }
 
 #[cfg(test)]

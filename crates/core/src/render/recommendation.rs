@@ -3,7 +3,7 @@
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::advice::{answer, has_ratios, standing, turn};
-use super::findings::headline;
+use super::findings::{headline, is_of_terms, unequal};
 use super::grid::Grid;
 use super::paint::{WIDTH, wrapped};
 use super::words;
@@ -43,7 +43,9 @@ pub fn recommendation(it: &Recommendation) -> String {
         None if matches!(it.advice.answer, Answer::Even(_)) => "The choice is yours.\n".into(),
         None => "There is nothing to recommend yet.\n".into(),
     };
-    out += &format!("{}\n", wrapped(&answer(it.advice), WIDTH).join("\n"));
+    for said in [Some(answer(it.advice)), unequal(&it.advice.findings)].into_iter().flatten() {
+        out += &format!("{}\n", wrapped(&said, WIDTH).join("\n"));
+    }
     if has_ratios(it.advice) {
         out += &format!("\n{}\n", table(it.advice));
     }
@@ -51,7 +53,8 @@ pub fn recommendation(it: &Recommendation) -> String {
         it.advice.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     let unmet = it.advice.conditions.iter().filter(|condition| !condition.met);
     against.extend(unmet.map(|no| format!("{}: {}: {}", no.contender, no.feature, no.evidence)));
-    against.extend(it.advice.findings.iter().map(headline));
+    let rest = it.advice.findings.iter().filter(|finding| !is_of_terms(finding));
+    against.extend(rest.map(headline));
     // Where it is open, that is among what keeps it so.
     let is_open = matches!(it.advice.answer, Answer::Undecided(_));
     against.extend(it.doubt.clone().filter(|_| !is_open));

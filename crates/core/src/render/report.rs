@@ -27,6 +27,8 @@ pub struct Report<'a> {
     pub published: &'a [Beside],
     /// What is claimed, with the answers.
     pub claims: &'a [Answered],
+    /// It was read from one file: there is no folder of it.
+    pub is_packed: bool,
 }
 
 impl Report<'_> {
@@ -156,22 +158,6 @@ impl Report<'_> {
             Some(version) => Some(format!("{name} {version}")),
             None => self.other_name(contender).map(|_| name.to_string()),
         }
-    }
-
-    /// Contenders that another program stands in for and whose names don't say so, a sentence each:
-    /// who reads a column of ZFS takes it for OpenZFS.
-    pub(super) fn stand_ins(&self) -> Vec<String> {
-        let contenders = self.plan.contenders.iter();
-        let is_hidden =
-            |it: &&Contender| self.other_name(it) == Some("fuse.zfs") && !it.name.contains("fuse");
-        let fuse = contenders.filter(is_hidden);
-        let said = |it: &Contender| {
-            format!(
-                "{} is zfs-fuse, an old ZFS in a daemon: no figure of it is OpenZFS's.",
-                it.name
-            )
-        };
-        fuse.map(said).collect()
     }
 
     /// What is known of the working sets, where they say something: of a study, or of a plan that

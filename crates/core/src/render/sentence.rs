@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::words::{about, counted};
+use super::words::counted;
 use crate::model::{
     Comparison, Judgement, Percent, Record, Sample, Verdict, median, median_interval, precise,
 };
@@ -80,12 +80,11 @@ fn undecided(comparison: &Comparison, evidence: &str) -> String {
 /// What would probably settle it, where that is known.
 fn to_settle(comparison: &Comparison) -> String {
     let Some(more) = comparison.rounds_to_settle else { return String::new() };
-    let time = comparison.seconds_to_settle.map_or(String::new(), |it| format!(" ({})", about(it)));
     let what = match comparison.runs {
         Some(_) => format!("{} of each", counted(more as usize, "run")),
         None => rounds(more),
     };
-    format!("; some {what}{time} more would probably decide")
+    format!("; some {what} more would probably decide")
 }
 
 fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {

@@ -4,7 +4,7 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::answer::answer;
 use super::facts::{ending, failures, scale, title};
-use super::findings::{Kind, OPEN_MAX, kinds, seen};
+use super::findings::{Kind, OPEN_MAX, kinds, seen, unequal};
 use super::matrix::Matrix;
 use super::next::{Kept, Step, command, steps};
 use super::paint::{Paint, Painted, fitted};
@@ -30,8 +30,8 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     out.add(Paint::Plain, "\n");
     claims::draw(&mut out, report.claims);
     out.add_wrapped(Paint::Strong, INDENT, &answer(report, &matrix));
-    if let Some(why) = why(report, &matrix) {
-        out.add_wrapped(Paint::Plain, INDENT, &why);
+    for line in [unequal(report.findings), why(report, &matrix)].into_iter().flatten() {
+        out.add_wrapped(Paint::Plain, INDENT, &line);
     }
     out.add(Paint::Plain, "\n");
     screen::draw(&mut out, &matrix, all);
@@ -42,9 +42,6 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     }
     if !legend.is_empty() {
         out.add_wrapped(Paint::Soft, INDENT, &legend.join(";  "));
-    }
-    for stand_in in report.stand_ins() {
-        out.add_wrapped(Paint::Plain, INDENT, &stand_in);
     }
     out.add_wrapped(Paint::Soft, INDENT, &ending(report));
     for Step { text, command } in steps(report, kept) {

@@ -60,6 +60,7 @@ pub fn report<'a>((plan, run, comparisons): &'a (Plan, Run, Vec<Comparison>)) ->
         findings: &[],
         published: &[],
         claims: &[],
+        is_packed: false,
     }
 }
 

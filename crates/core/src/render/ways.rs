@@ -90,6 +90,8 @@ fn level(contender: &Contender) -> String {
 pub(super) struct Matters {
     first: usize,
     second: usize,
+    /// At which neither makes a difference that matters.
+    neither: usize,
     /// All tests.
     of: usize,
 }
@@ -105,6 +107,8 @@ pub(super) fn matters(plan: &Plan, ways: &Ways, comparisons: &[Comparison]) -> M
         matters.of += 1;
         matters.first += usize::from(first.surely > second.at_most);
         matters.second += usize::from(second.surely > first.at_most);
+        let least = plan.judgement.margin.0.ln_1p();
+        matters.neither += usize::from(first.at_most < least && second.at_most < least);
     }
     matters
 }
@@ -173,14 +177,24 @@ impl Ways {
 
     /// Which matters, as a sentence.
     pub fn sentence(&self, matters: Matters) -> String {
-        let Matters { first, second, of } = matters;
+        let Matters { first, second, neither, of } = matters;
         let more = |one: &str, other: &str| {
             let s = if one.ends_with('s') { "" } else { "s" };
             format!("he {one} matter{s} more than the {other}")
         };
         let [firsts, seconds] = [more(self.first, self.second), more(self.second, self.first)];
-        let rest = if first + second < of { "; the rest is open" } else { "" };
+        let neither = neither.min(of - first - second);
+        let mut rest = String::new();
+        if neither > 0 {
+            rest += &format!("; at {neither} neither does");
+        }
+        if first + second + neither < of {
+            rest += "; the rest is open";
+        }
         match (first, second) {
+            (0, 0) if neither == of => {
+                format!("Neither the {} nor the {} matters.", self.first, self.second)
+            }
             (0, 0) => {
                 let (first, second) = (self.first, self.second);
                 format!("Whether the {first} or the {second} matters more is open.")

@@ -50,7 +50,7 @@ use crate::judge::trials::Trials;
 use crate::model::{Finding, Plan, Record, Workload};
 
 pub use arms::DUPLICATE_ALPHA;
-pub use conditions::{DEPTH_ADVICE, depth_ignored_by, durability_advice};
+pub use conditions::{DEPTH_ADVICE, depth_ignored_by, durability_advice, spared_by};
 pub use mounted::WITHOUT_FLUSH;
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
 

@@ -54,6 +54,8 @@ fn flushes(record: &Record) -> Option<bool> {
 pub struct Terms {
     /// The first option in effect that spares flushes.
     pub without_flush: Option<String>,
+    /// What was mounted is the ZFS of a daemon.
+    pub is_zfs_fuse: bool,
     /// Whether any fsync sent a flush to a disk whose cache is lost with the power; `None` where
     /// that was not counted, or the disk has no such cache.
     pub flushes: Option<bool>,
@@ -83,6 +85,7 @@ impl Terms {
         let lacks = guest.filter(|guest| !guest.lacks.is_empty());
         Terms {
             without_flush: without_flush(options),
+            is_zfs_fuse: record.mounted.as_ref().is_some_and(|it| it.file_system == "fuse.zfs"),
             flushes: flushes(record),
             unseen: mounted.flat_map(|it| &it.unseen).cloned().collect(),
             misaligned: record
@@ -102,6 +105,7 @@ impl Terms {
         if self.without_flush.is_none() {
             self.without_flush.clone_from(&later.without_flush);
         }
+        self.is_zfs_fuse |= later.is_zfs_fuse;
         self.flushes = match (self.flushes, later.flushes) {
             (Some(one), Some(other)) => Some(one || other),
             (one, other) => one.or(other),

@@ -7,6 +7,7 @@ use super::found::found;
 use super::reach::Reach;
 use crate::judge::audit::{
     CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE, WITHOUT_FLUSH, durability_advice,
+    spared_by,
 };
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{
@@ -155,11 +156,7 @@ fn unequal_durability(machine: &Machine) -> Vec<Finding> {
     let Some((flushing, _)) = others.next() else { return Vec::new() };
     let finding = |(contender, options): (&String, &Vec<String>)| {
         let option = spared(options)?;
-        let evidence = format!(
-            "mounted with {option}: fsync does not flush the device's cache, as it does for \
-             {flushing}"
-        );
-        Some(unequal(contender, evidence, durability_advice(&option)))
+        Some(unequal(contender, spared_by(&option, flushing), durability_advice(&option)))
     };
     machine.mount.iter().filter_map(finding).collect()
 }

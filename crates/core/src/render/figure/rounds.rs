@@ -142,6 +142,7 @@ mod tests {
             published: &[],
             causes: &[],
             claims: &[],
+            is_packed: false,
         };
         assert!(figures(&report, &plan.workloads[0]).is_empty());
         assert!(super::super::figures(&report, &[]).is_empty());

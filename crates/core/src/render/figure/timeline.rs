@@ -291,6 +291,7 @@ mod tests {
             published: &[],
             causes: &[],
             claims: &[],
+            is_packed: false,
         };
         let key = Key { round: 1, workload: "work".into(), contender: "ext4".into() };
         let text = "phase,time_ns,device_write_bytes,network_received_bytes,\

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::super::Report;
 use super::super::figure::{Ruler, TRACKS_MAX};
+use super::super::findings::unequal;
 use super::super::matrix::{Cell, Group, Matrix, Row, said, sign, tally};
 use super::super::next::{self, Kept, Step};
 use super::super::why::why;
@@ -13,6 +14,7 @@ use super::super::words;
 pub(super) fn first(report: &Report, matrix: &Matrix) -> Markup {
     let ruler = (matrix.columns.len() <= TRACKS_MAX).then(|| Ruler::of(matrix));
     html! {
+        @if let Some(terms) = unequal(report.findings) { p { (terms) } }
         @if let Some(why) = why(report, matrix) { p.why { (why) } }
         div #matrix.scroll role="region" tabindex="0" aria-label="The matrix" {
             table.matrix.narrow[ruler.is_none()] {
@@ -26,7 +28,6 @@ pub(super) fn first(report: &Report, matrix: &Matrix) -> Markup {
             @if let Some(folded) = matrix.legend_of_folded() { span { (folded) } }
             @if let Some(ruler) = &ruler { span.ruler { (ruler.said(matrix)) } }
         }
-        @for stand_in in report.stand_ins() { p { (stand_in) } }
         (steps(report))
     }
 }
@@ -138,7 +139,7 @@ fn shown(matrix: &Matrix, test: usize, cell: &Cell, ruler: Option<&Ruler>) -> Ma
 
 /// What to do next.
 fn steps(report: &Report) -> Markup {
-    let steps = next::steps(report, Kept { path: &report.run.name, is_packed: false });
+    let steps = next::steps(report, Kept { path: &report.run.name, is_packed: report.is_packed });
     html! {
         @if !steps.is_empty() {
             div.next {
