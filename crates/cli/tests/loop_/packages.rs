@@ -238,6 +238,8 @@ fn image_steps(sources: &str) -> Vec<String> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_image_is_made_by_its_lines_as_plain_shell_and_runs() {
+    // Before the scene: tests that could run meanwhile don't wait for what is built.
+    packages();
     let scene = Scene::new();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
     let kernel = scene.command(&["kernels", "get", "6.1"]).env("XDG_CACHE_HOME", &cache).output();
