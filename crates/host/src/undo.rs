@@ -414,7 +414,12 @@ pub(crate) fn living(token: &Token) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    Ok(is_alive(&file).then_some(file))
+    if is_alive(&file) {
+        return Ok(Some(file));
+    }
+    // What we have looked by is to be taken for a living run's by nobody.
+    file.unlock()?;
+    Ok(None)
 }
 
 impl Stale {

@@ -10,10 +10,16 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Makes the packages and gives their folder. What rustc makes of them is kept for the next time.
+/// Makes the packages and gives their folder.
 fn packages() -> PathBuf {
+    build(&[])
+}
+
+/// Makes packages of these kinds, or all. What rustc makes of them is kept for the next time.
+fn build(kinds: &[&str]) -> PathBuf {
     let mut build = program("nice");
-    let built = build.arg(repository().join("packaging/build")).arg("--dev").output().unwrap();
+    build.arg(repository().join("packaging/build")).arg("--dev").args(kinds);
+    let built = build.output().unwrap();
     let said = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{said}");
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
@@ -238,8 +244,9 @@ fn image_steps(sources: &str) -> Vec<String> {
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn the_image_is_made_by_its_lines_as_plain_shell_and_runs() {
-    // Before the scene: tests that could run meanwhile don't wait for what is built.
-    packages();
+    // Before the scene: tests that could run meanwhile don't wait for what is built. Packages are
+    // another test's.
+    build(&["static"]);
     let scene = Scene::new();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
     let kernel = scene.command(&["kernels", "get", "6.1"]).env("XDG_CACHE_HOME", &cache).output();

@@ -650,7 +650,7 @@ mod tests {
         let needs = format!("needs = [\"durability\"]\n{USE}");
         let mut records = records(RATES, 0.01);
         for record in &mut records {
-            let flushes = if record.key.contender == "b" { 0 } else { 9 };
+            let flushes = if record.key.contender == "b" { 0 } else { 90 };
             *record = with_device(record.clone(), flushes, 4096);
         }
         records.retain(|it| it.key.contender != "c" || it.key.workload == "reads");

@@ -2,16 +2,18 @@
 //! whole, by its mount options, and by what was flushed.
 
 use super::audit::mounted::{Terms, counts_flushes, declared_without_flush};
-use crate::model::{Basis, Condition, Contender, DeviceTotals, Feature, Plan, Record, median};
+use crate::model::{
+    Basis, Condition, Contender, DeviceTotals, Feature, Plan, Record, Sync, Workload, median,
+};
 
-/// A trial ends with a sync of its file system, whose work may have called no fsync: that makes a
-/// few flushes. So many tell that the work waited for its own.
-const FLUSHES_OF_FSYNCS: f64 = 9.0;
+/// A trial ends with a sync of its file system, which flushes a few times. So many tell that a
+/// program called fsync itself.
+const FLUSHES_OF_FSYNCS: f64 = 20.0;
 
 /// Whether the file system has a journal or the like, and fsync flushes: no mount option takes that
 /// away, and where the device counts flushes, work that syncs made some. Looked at is the work that
-/// flushes the most, for it waits for them, among the `workloads` at which the contender wrote, or
-/// else among all: a sync of what was only read has nothing to flush.
+/// flushes the most, for it waits for them, among the `workloads` that may sync and at which the
+/// contender wrote, or else among all such: a sync of what was only read has nothing to flush.
 pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
     let names = || plan.contenders.iter().map(|it| it.name.as_str());
     let flushes = |name: &str, workload: &str| {
@@ -20,13 +22,15 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
         })
     };
     let most = |workload: &str| names().filter_map(|it| flushes(it, workload)).fold(0.0, f64::max);
-    let all: Vec<&str> = plan.workloads.iter().map(|it| it.name.as_str()).collect();
+    let syncing = plan.workloads.iter().filter(|it| may_sync(it));
+    let all: Vec<&str> = syncing.map(|it| it.name.as_str()).collect();
     let at_most = |name: &str, among: &[&str]| {
         let wrote = |it: &&str| {
             let bytes = typical(records, name, it, |_, device| Some(device.write_bytes));
             bytes.is_none_or(|bytes| bytes > 0.0)
         };
-        let with_writes = among.iter().rev().copied().filter(wrote);
+        let syncing = among.iter().rev().copied().filter(|it| all.contains(it));
+        let with_writes = syncing.filter(wrote);
         with_writes.max_by(|a, b| most(a).total_cmp(&most(b))).map(String::from)
     };
     let sparing = |contender: &Contender| {
@@ -47,7 +51,7 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
                 (false, Basis::Documented, why.into())
             }
             None if found.is_none() => {
-                let why = "no mount option takes it away; no work here wrote anything to flush";
+                let why = "no mount option takes it away; no work here synced what it wrote";
                 (true, Basis::Documented, why.into())
             }
             None => match met {
@@ -60,12 +64,27 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
     plan.contenders.iter().map(condition).collect()
 }
 
+/// The work calls fsync or the like, or may: of what a program does nothing is known.
+fn may_sync(workload: &Workload) -> bool {
+    let syncs = |key: &&str| {
+        workload.fio_values(key).is_none_or(|values| values.iter().any(|it| it != "0"))
+    };
+    if workload.fio.is_some() {
+        return ["fsync", "fdatasync", "sync", "sync_file_range"].iter().any(syncs);
+    }
+    let at_end_alone = workload.small_files.as_ref().is_some_and(|it| it.sync != Sync::Each);
+    !at_end_alone && workload.metadata.is_none() && workload.tree.is_none()
+}
+
 /// What a contender's flushes at a workload say, which `syncs` on some: whether it is durable, if
 /// they tell, and the evidence.
 fn flushed(workload: &str, flushes: Option<f64>, syncs: bool) -> (Option<bool>, String) {
     let documented = |but: &str| (None, format!("no mount option takes it away; {but}"));
     match flushes {
         Some(_) if !syncs => documented("no work here waited for flushes of its own"),
+        Some(few) if few > 0.0 && few < FLUSHES_OF_FSYNCS => {
+            documented("too few flushes were seen on it to tell")
+        }
         Some(0.0) => (Some(false), format!("{workload} flushed nothing on it, and did on others")),
         Some(flushes) => {
             let es = if flushes == 1.0 { "" } else { "es" };

@@ -67,12 +67,13 @@ fn answer(across: &Across) -> String {
     let is_better = |it: Verdict| matches!(it, Verdict::Faster | Verdict::FasterSizeOpen);
     let is_open = |it: Verdict| matches!(it, Undecided | Void);
     let is_worse = |it: Verdict| matches!(it, Slower | SlowerSizeOpen);
+    let within = format!("within {} of before", across.margin);
     let open_size = format!("worse, but perhaps by less than {}", across.margin);
     let parts = [
         (of(&|it| it == Slower), "worse", true),
         (of(&|it| it == SlowerSizeOpen), open_size.as_str(), true),
         (of(&is_better), "better", false),
-        (of(&|it| !is_better(it) && !is_open(it) && !is_worse(it)), "as before", false),
+        (of(&|it| !is_better(it) && !is_open(it) && !is_worse(it)), within.as_str(), false),
         (of(&|it| it == Undecided), "undecided", false),
         (of(&|it| it == Void), "void", false),
     ];
@@ -84,6 +85,8 @@ fn answer(across: &Across) -> String {
         let names = if *is_named { format!(" ({})", named(its)) } else { String::new() };
         said.push(format!("{count}{of} {are} {what}{names}"));
     }
+    let lost = across.not_measured.len() + across.left_out.len();
+    said.extend((lost > 0).then(|| format!("{lost} could not be compared")));
     if said.is_empty() {
         return "Nothing was compared.".into();
     }

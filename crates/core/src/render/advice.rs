@@ -135,9 +135,12 @@ pub(super) fn answer(advice: &Advice) -> String {
     }
 }
 
-/// These are all that were compared.
+/// These are all that were compared, and none is better than another by however little.
 fn are_all(advice: &Advice, names: &[String]) -> bool {
-    advice.standings.iter().all(|it| names.contains(&it.contender) && names.contains(&it.reference))
+    advice.standings.iter().all(|it| {
+        let are_both = names.contains(&it.contender) && names.contains(&it.reference);
+        are_both && !it.verdict.is_better() && !it.verdict.is_worse()
+    })
 }
 
 /// Of whom nothing is said.

@@ -1,8 +1,6 @@
 //! The answer in one or two sentences: what differs most, what does not differ, and what could not
 //! be told. Each is put together from verdicts, and the shortest words that fit are taken.
 
-use std::cmp::Ordering;
-
 use super::Report;
 use super::matrix::{Matrix, Tone, others, sign};
 use super::ways::matters;
@@ -62,22 +60,12 @@ fn words_of(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// Those of a tone, the one that surely differs most first.
+/// Those of a tone, the largest difference first.
 fn of_tone<'a>(all: &[Compared<'a>], tone: Tone) -> Vec<Compared<'a>> {
     let its = all.iter().filter(|(_, it)| sign(it.verdict).1 == tone);
     let mut its: Vec<_> = its.copied().collect();
-    let far = |it: &Comparison| [surely(it), distance(it)];
-    its.sort_by(|(_, one), (_, other)| {
-        far(other).partial_cmp(&far(one)).unwrap_or(Ordering::Equal)
-    });
+    its.sort_by(|(_, one), (_, other)| distance(other).total_cmp(&distance(one)));
     its
-}
-
-/// How far apart the two are at least, in ln units: by the end of the interval that is next to 1.
-fn surely(comparison: &Comparison) -> f64 {
-    let Comparison { ratio, low, high, .. } = *comparison;
-    let end = if ratio.is_some_and(|ratio| ratio > 1.0) { Some(low) } else { high };
-    end.filter(|end| *end > 0.0).map_or(0.0, |end| end.ln().abs())
 }
 
 /// How far apart the two are, in ln units.

@@ -55,8 +55,6 @@ pub(super) fn draw(out: &mut Painted, claims: &[Answered]) {
     out.add(Paint::Plain, "\n");
     for it in claims {
         let (paint, _, answer) = shown(it.answer);
-        let is_open = it.answer == Answer::HoldsInDirection && !it.excludes_its_size();
-        let answer = if is_open { "size open" } else { answer };
         out.add(Paint::Plain, &" ".repeat(INDENT));
         out.add(paint, &filled(answer, ANSWER));
         let span = measured(it) + if is_extrapolated(it) { " *" } else { "" };

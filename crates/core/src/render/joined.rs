@@ -92,6 +92,7 @@ fn together(joined: &Joined) -> String {
     let parts = parts.join(", ");
     let open = match joined.verdicts.iter().filter(|it| is_open(it)).count() {
         0 => String::new(),
+        1 => " 1 more has a verdict in one run at most.".into(),
         open => format!(" {open} more have a verdict in one run at most."),
     };
     format!("{all} comparison{s} with verdicts of more than one run: {parts}.{turned}{open}")

@@ -105,10 +105,13 @@ pub(super) fn matters(plan: &Plan, ways: &Ways, comparisons: &[Comparison]) -> M
     for test in comparisons.chunk_by(is_same) {
         let [first, second] = ways.effects(plan, test);
         matters.of += 1;
+        let least = plan.judgement.margin.0.ln_1p();
+        if first.at_most < least && second.at_most < least {
+            matters.neither += 1;
+            continue;
+        }
         matters.first += usize::from(first.surely > second.at_most);
         matters.second += usize::from(second.surely > first.at_most);
-        let least = plan.judgement.margin.0.ln_1p();
-        matters.neither += usize::from(first.at_most < least && second.at_most < least);
     }
     matters
 }
@@ -183,7 +186,6 @@ impl Ways {
             format!("he {one} matter{s} more than the {other}")
         };
         let [firsts, seconds] = [more(self.first, self.second), more(self.second, self.first)];
-        let neither = neither.min(of - first - second);
         let mut rest = String::new();
         if neither > 0 {
             rest += &format!("; at {neither} neither does");
@@ -329,6 +331,13 @@ mod tests {
             told(&[bytes.clone(), flushes]),
             "At 1 of 2 tests the file system matters more than the kernel, at 1 less."
         );
+        let alike = of("reads", 1.0, 1.0, 1.0);
+        let alike = alike.map(|it| Comparison { low: 0.99, high: Some(1.01), ..it });
+        assert_eq!(
+            told(&[bytes.clone(), alike.clone()]),
+            "At 1 of 2 tests the file system matters more than the kernel; at 1 neither does."
+        );
+        assert_eq!(told(&[alike]), "Neither the file system nor the kernel matters.");
         assert_eq!(
             told(&[bytes, open]),
             "At 1 of 2 tests the file system matters more than the kernel; the rest is open."

@@ -143,7 +143,11 @@ fn unequal_durability(plan: &Plan, said: &Said) -> Vec<Finding> {
         (contender, declared.or_else(|| terms.without_flush.clone()))
     };
     let found: Vec<_> = plan.contenders.iter().zip(said.of_contenders).map(sparing).collect();
-    let Some((flushing, _)) = found.iter().find(|(_, option)| option.is_none()) else {
+    // Nor one whose fsyncs were seen to flush nothing, though no option spares them that.
+    let is_flushing = |((_, option), terms): &(&(_, Option<String>), &Terms)| {
+        option.is_none() && terms.flushes != Some(false)
+    };
+    let Some(((flushing, _), _)) = found.iter().zip(said.of_contenders).find(is_flushing) else {
         return Vec::new();
     };
     let finding = |(contender, option): &(&Contender, Option<String>)| {

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::super::Report;
 use super::super::answer::answer;
 use super::super::facts::title;
+use super::super::findings::unequal;
 use super::super::matrix::{Cell, Group, Matrix, Row, Tone, sign};
 use super::super::paint::wrapped;
 use super::super::words;
@@ -72,7 +73,8 @@ impl Ruler {
 pub(super) fn figure(report: &Report) -> Option<Figure> {
     let matrix = Matrix::of(report);
     matrix.judged().next()?;
-    let answer = answer(report, &matrix);
+    let terms = unequal(report.findings).into_iter();
+    let answer = [answer(report, &matrix)].into_iter().chain(terms).collect::<Vec<_>>().join(" ");
     let ruler = Ruler::of(&matrix);
     let mut parts = Vec::new();
     let mut top = 0.0;

@@ -71,7 +71,7 @@ pub use facts::{BUILD_OF, EMULATED, Facts, MACHINES, MODULES_OF, PROGRAMS_FOR};
 use guest::Answer;
 use host_files::HostFiles;
 pub use imagined::imagined;
-use logged::Log;
+use logged::{LOG_WRITES, Log};
 pub use modules::CONTENTS;
 use prepared::Prepared;
 pub use prepared::{check, file_system, file_systems_by_host, hint};
@@ -156,6 +156,10 @@ impl<'a> Vm<'a> {
     fn run_in(&mut self, own: &Shut, trial: &Trial) -> Result<Record, HostError> {
         let document = serde_json::to_string_pretty(trial)?;
         own.folder.create("trial.json")?.write_all(document.as_bytes())?;
+        // In the place of a link that earlier work of root's may have left there.
+        for name in ["console.log", "console.stderr"] {
+            own.raw.create(name)?;
+        }
         let log = match self.runner {
             Runner::Qemu { .. } => Log::of(trial, self.own_folder()?)?,
             Runner::Uml => None,
@@ -180,7 +184,10 @@ impl<'a> Vm<'a> {
         if let Outcome::Failed(failure) = &mut record.outcome {
             failure.error = full::explained(mem::take(&mut failure.error), &self.folder);
         }
-        log.map_or(Ok(()), |log| log.write(trial, &own.folder.path(), &mut record))?;
+        if let Some(log) = log {
+            own.folder.create(LOG_WRITES)?;
+            log.write(trial, &own.folder.path(), &mut record)?;
+        }
         let line = format!("{}\n", serde_json::to_string(&record)?);
         own.folder.write_whole("record.json", line.as_bytes())?;
         Ok(record)
@@ -233,8 +240,12 @@ impl Place for Vm<'_> {
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError> {
         let at = Path::new(&trial.raw).parent().ok_or("the trial has no folder")?;
         let own = Shut::make(&self.held, at.strip_prefix(&self.folder)?, trial)?;
+        // Why a trial has failed comes before what could not be cleared away after it.
         let record = self.run_in(&own, trial);
-        own.open().and(record)
+        let opened = own.open();
+        let record = record?;
+        opened?;
+        Ok(record)
     }
 
     fn restore(&mut self) -> Result<(), HostError> {
