@@ -100,8 +100,7 @@ fn flags(audited: &mut Audited, plan: &Plan, candidates: &[&str]) -> Vec<Finding
     let mut findings = audited.of_terms(plan);
     findings.retain(|finding| {
         let is_candidate = finding.contender.as_deref().is_some_and(|it| candidates.contains(&it));
-        let is_of_terms = (finding.audit, finding.severity) == (Audit::A19, Severity::Warning);
-        finding.audit == Audit::DiskFlag || is_of_terms && is_candidate
+        finding.audit == Audit::DiskFlag || finding.is_of_terms() && is_candidate
     });
     findings
 }

@@ -67,7 +67,8 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
 /// The work calls fsync or the like, or may: of what a program does nothing is known.
 fn may_sync(workload: &Workload) -> bool {
     let syncs = |key: &&str| {
-        workload.fio_values(key).is_none_or(|values| values.iter().any(|it| it != "0"))
+        let is_on = |value: &String| !["0", "none"].contains(&value.as_str());
+        workload.fio_values(key).is_none_or(|values| values.iter().any(is_on))
     };
     if workload.fio.is_some() {
         return ["fsync", "fdatasync", "sync", "sync_file_range"].iter().any(syncs);

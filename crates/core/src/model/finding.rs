@@ -130,6 +130,14 @@ pub struct Finding {
     pub advice: String,
 }
 
+impl Finding {
+    /// It says on which terms a contender was measured, whatever was measured: who reads a ratio of
+    /// it has to know.
+    pub fn is_of_terms(&self) -> bool {
+        (self.audit, self.severity) == (Audit::A19, Severity::Warning) && self.contender.is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

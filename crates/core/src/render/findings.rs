@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::words::{counted, listed, without_huge_shares};
-use crate::model::{Audit, Comparison, Finding, Severity};
+use crate::model::{Comparison, Finding, Severity};
 
 /// So many kinds are shown at once; the others are folded away or counted.
 pub(super) const OPEN_MAX: usize = 5;
@@ -54,17 +54,11 @@ pub(super) fn name(severity: Severity) -> &'static str {
     }
 }
 
-/// It says on which terms somebody was measured, whatever was measured.
-pub(super) fn is_of_terms(finding: &Finding) -> bool {
-    let Finding { audit, severity, contender, .. } = finding;
-    (*audit, *severity) == (Audit::A19, Severity::Warning) && contender.is_some()
-}
-
 /// Who was not measured on the terms of the others, and what that means: to be read with the first
 /// ratio.
 pub(super) fn unequal<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for finding in findings.into_iter().filter(|it| is_of_terms(it)) {
+    for finding in findings.into_iter().filter(|it| it.is_of_terms()) {
         let name = finding.contender.clone().unwrap_or_default();
         match reasons.iter_mut().find(|(reason, _)| *reason == finding.evidence) {
             Some((_, names)) => names.push(name),
@@ -93,9 +87,9 @@ pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> 
         Kind { findings, cells: (some, comparisons.len()) }
     };
     let mut kinds: Vec<Kind> = kinds.into_iter().map(of).collect();
-    let is_of_terms = |kind: &Kind| is_of_terms(kind.findings[0]);
     kinds.sort_by_key(|kind| {
-        Reverse((kind.severity(), is_of_terms(kind), kind.cells.0, kind.findings.len()))
+        let is_of_terms = kind.findings[0].is_of_terms();
+        Reverse((kind.severity(), is_of_terms, kind.cells.0, kind.findings.len()))
     });
     kinds
 }
@@ -136,7 +130,7 @@ pub(super) fn seen(finding: &Finding) -> String {
 mod tests {
     use super::super::testing::comparison;
     use super::*;
-    use crate::model::Verdict;
+    use crate::model::{Audit, Verdict};
 
     fn finding(audit: Audit, severity: Severity, contender: &str) -> Finding {
         Finding {

@@ -1,7 +1,7 @@
 //! What to do next, below the answer: how to settle what is open, and what to look at first.
 
 use super::answer::differs;
-use super::findings::{Kind, is_of_terms, kinds, seen};
+use super::findings::{Kind, kinds, seen};
 use super::matrix::Matrix;
 use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
@@ -242,7 +242,7 @@ fn weak(report: &Report) -> Option<Step> {
 pub fn doubt(report: &Report) -> Option<String> {
     let kinds = kinds(report.findings, report.comparisons);
     // Who was measured on other terms is told with the answer.
-    let is_told = |it: &&Kind| is_of_terms(it.findings[0]);
+    let is_told = |it: &&Kind| it.findings[0].is_of_terms();
     let grave = kinds.iter().filter(|it| it.severity() > Severity::Note && !is_told(it));
     let grave: Vec<&Kind> = grave.collect();
     let first = grave.first()?;

@@ -3,7 +3,7 @@
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
 use super::advice::{answer, has_ratios, standing, turn};
-use super::findings::{headline, is_of_terms, unequal};
+use super::findings::{headline, unequal};
 use super::grid::Grid;
 use super::paint::{WIDTH, wrapped};
 use super::words;
@@ -53,7 +53,7 @@ pub fn recommendation(it: &Recommendation) -> String {
         it.advice.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     let unmet = it.advice.conditions.iter().filter(|condition| !condition.met);
     against.extend(unmet.map(|no| format!("{}: {}: {}", no.contender, no.feature, no.evidence)));
-    let rest = it.advice.findings.iter().filter(|finding| !is_of_terms(finding));
+    let rest = it.advice.findings.iter().filter(|finding| !finding.is_of_terms());
     against.extend(rest.map(headline));
     // Where it is open, that is among what keeps it so.
     let is_open = matches!(it.advice.answer, Answer::Undecided(_));

@@ -6,7 +6,7 @@ use std::path::Path;
 use fsverdict_core::model::Trial;
 use fsverdict_core::run::HostError;
 
-use crate::machine::folder::Folder;
+use crate::machine::folder::{Folder, entries};
 use crate::sys;
 
 /// A trial's folder. Nobody else looks into root's while its work writes there.
@@ -26,17 +26,19 @@ impl Shut {
     /// Makes it, `below` the run's. Root's work may leave there what others could run as root.
     pub fn make(run: &Folder, below: &Path, trial: &Trial) -> Result<Shut, HostError> {
         let folder = run.make(below)?;
-        let raw = folder.make(Path::new("raw"))?;
         // A user's work has no powers to leave, and not every file system has modes.
         let mode = if sys::is_root() { folder.shut()? } else { folder.mode()? };
-        // After that nobody else puts anything in it, unless it was another's before.
-        if !(folder.is_own()? && raw.is_own()?) {
+        // After that nobody else puts anything in it, unless it was another's before; and what an
+        // earlier trial of root's has left in it may be a link.
+        if !folder.is_own()? || entries(folder.path()).next().is_some() {
             let at = below.display();
             return Err(format!(
-                "{at}, a trial's folder, is another user's: give another --output"
+                "{at}, a trial's folder, is another user's or has files already: give another \
+                 --output"
             )
             .into());
         }
+        let raw = folder.make(Path::new("raw"))?;
         // The record of one in turns is whole only beside the others'.
         let record = if trial.in_turns { "alone.json" } else { "record.json" };
         Ok(Shut { folder, raw, mode, record })

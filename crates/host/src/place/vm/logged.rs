@@ -9,9 +9,6 @@ use fsverdict_core::run::HostError;
 use crate::layer;
 use crate::probe::trace::logged;
 
-/// The name of what it is decoded into.
-pub const LOG_WRITES: &str = "log_writes.jsonl";
-
 /// A log that grows beyond this fills somebody's disk.
 const LOG_BYTES_MAX: u64 = 8 << 30;
 
@@ -62,7 +59,7 @@ impl Log {
     /// guest could not tell that itself.
     pub fn write(self, trial: &Trial, folder: &Path, record: &mut Record) -> Result<(), HostError> {
         let file_system = trial.contender.on_disks();
-        let out = folder.join(LOG_WRITES);
+        let out = folder.join("log_writes.jsonl");
         let accounts = logged::write(&self.path, &self.device, file_system, &out)?;
         if let [account] = accounts.as_slice()
             && record.is_measured()

@@ -71,7 +71,7 @@ pub use facts::{BUILD_OF, EMULATED, Facts, MACHINES, MODULES_OF, PROGRAMS_FOR};
 use guest::Answer;
 use host_files::HostFiles;
 pub use imagined::imagined;
-use logged::{LOG_WRITES, Log};
+use logged::Log;
 pub use modules::CONTENTS;
 use prepared::Prepared;
 pub use prepared::{check, file_system, file_systems_by_host, hint};
@@ -156,10 +156,6 @@ impl<'a> Vm<'a> {
     fn run_in(&mut self, own: &Shut, trial: &Trial) -> Result<Record, HostError> {
         let document = serde_json::to_string_pretty(trial)?;
         own.folder.create("trial.json")?.write_all(document.as_bytes())?;
-        // In the place of a link that earlier work of root's may have left there.
-        for name in ["console.log", "console.stderr"] {
-            own.raw.create(name)?;
-        }
         let log = match self.runner {
             Runner::Qemu { .. } => Log::of(trial, self.own_folder()?)?,
             Runner::Uml => None,
@@ -184,10 +180,7 @@ impl<'a> Vm<'a> {
         if let Outcome::Failed(failure) = &mut record.outcome {
             failure.error = full::explained(mem::take(&mut failure.error), &self.folder);
         }
-        if let Some(log) = log {
-            own.folder.create(LOG_WRITES)?;
-            log.write(trial, &own.folder.path(), &mut record)?;
-        }
+        log.map_or(Ok(()), |log| log.write(trial, &own.folder.path(), &mut record))?;
         let line = format!("{}\n", serde_json::to_string(&record)?);
         own.folder.write_whole("record.json", line.as_bytes())?;
         Ok(record)
