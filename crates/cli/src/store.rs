@@ -35,7 +35,7 @@ impl Store {
             bail!("{shown} holds a run already: --resume it, or give another --output");
         }
         if let Some(name) = WRITTEN.iter().find(|name| folder.join(name).exists()) {
-            bail!("{shown} holds a {name} already: give another --output");
+            bail!("{shown} holds {name} already: give another --output");
         }
         let making = || format!("making the run's folder {shown}");
         fs::create_dir_all(folder).with_context(making)?;

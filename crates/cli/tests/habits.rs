@@ -91,7 +91,7 @@ fn nothing_that_is_there_is_written_over() {
     scene.run("run plan.toml --output run").exits(0);
     scene.run("advise run --for mail --plan plan.toml").exits(1).says("plan.toml is there already");
     assert_eq!(scene.read("plan.toml"), PLAN);
-    scene.run("run plan.toml --output .").exits(1).says("holds a plan.toml already");
+    scene.run("run plan.toml --output .").exits(1).says("holds plan.toml already");
     assert_eq!(scene.read("plan.toml"), PLAN);
     assert!(!scene.path("trials").exists());
     fs::create_dir(scene.path("other")).unwrap();

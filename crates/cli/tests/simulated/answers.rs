@@ -130,6 +130,12 @@ fn what_is_open_passes_only_where_that_is_allowed_and_says_what_it_would_miss() 
     let reference = "The reference itself\n  work, wall_time: plain ";
     assert!(done.stdout.contains(reference), "{}", done.stdout);
     compare(&scene, "--fail-on undecided").exits(4).says("is undecided at work's");
+    // A verdict that says more is no miss, whatever the chance of one was.
+    run_plan(&scene, "calm", PLAN);
+    let same = scene.run("compare calm calm --regression 6%").exits(0);
+    assert!(one_line(&same.stdout).contains("1 of 1 is within 5% of before. Measured apart"));
+    let same = scene.run("compare calm calm --regression 6% --format json").exits(0).json();
+    assert!(list(&same["changes"])[0]["missed"].as_f64() > Some(0.5), "{same}");
     compare(&scene, "--regression 3%").exits(2).says("is a trifle at a margin of 5%");
     compare(&scene, "--regression 400%").exits(2).says("a percentage");
     let document = compare(&scene, "--regression 95% --format json").exits(0).json();

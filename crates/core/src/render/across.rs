@@ -90,7 +90,9 @@ fn answer(across: &Across) -> String {
     if said.is_empty() {
         return "Nothing was compared.".into();
     }
-    let missed = |it: &&Change| !is_worse(it.verdict) && it.missed.is_some_and(|it| it > 0.5);
+    // An interval that says more has excluded it.
+    let missed =
+        |it: &&Change| it.verdict == Undecided && it.missed.is_some_and(|chance| chance > 0.5);
     let unseen = match all.iter().filter(missed).count() {
         0 => String::new(),
         count => format!(
