@@ -23,12 +23,13 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 70] = [
+const PACKAGES: [(&str, &str); 72] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
     ("bindfs", "bindfs"),
     ("blkid", "util-linux"),
+    ("blockdev", "util-linux"),
     ("cat", "coreutils"),
     ("chroot", "coreutils"),
     ("cryptsetup", "cryptsetup-bin"),
@@ -36,6 +37,7 @@ const PACKAGES: [(&str, &str); 70] = [
     ("dd", "coreutils"),
     ("depmod", "kmod"),
     ("diod", "diod"),
+    ("dmsetup", "dmsetup"),
     ("dpkg", "dpkg"),
     ("echo", "coreutils"),
     ("ethtool", "ethtool"),

@@ -136,6 +136,35 @@ fn modules_and_settings_come_along_by_any_path() {
 
 #[test]
 #[ignore = "fetches a kernel: run ./test"]
+fn an_fsync_takes_what_a_layer_makes_it_wait() {
+    if !is_there() {
+        return;
+    }
+    if tool("which", &["dmsetup"]).is_err() {
+        eprintln!("left out: dmsetup is not installed");
+        return;
+    }
+    let scene = Scene::new();
+    let words = ["run", "--place", "uml", "--fs", "ext4", "--size", "128M", "--rounds", "1"];
+    let delay = "delay:flush=300ms,write=200ms";
+    let work = ["--layers", delay, "--fsync-files", "files=2,repetitions=3"];
+    let words = [&words[..], &work, &["--output", "run", "--json", "-"]].concat();
+    let document = started(&scene, &words).wait().exits(0).json();
+    let trial = &list(&document["trials"])[0];
+    let told = text(&list(&trial["layers"])[0]);
+    assert!(told.ends_with(" 0 0 98:16 0 200 98:16 0 300"), "{told}");
+    // Its data, its journal, a flush and the commit wait for each other; the clock's tick, by which
+    // each is counted, is 10 ms.
+    let latency_ns = sample(trial, "fsync_latency_p50");
+    assert!(latency_ns >= 4.0 * 190e6, "{latency_ns}: {trial:#}");
+    let findings = list(&document["findings"]);
+    let a28 = findings.iter().find(|it| it["audit"] == "A28").unwrap();
+    assert!(text(&a28["evidence"]).contains("what the layer delay makes them wait"), "{a28:#}");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches a kernel: run ./test"]
 fn what_it_can_not_do_is_said_before_the_first_trial() {
     if !is_there() {
         return;

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::audit::Audited;
+use super::audit::{Audited, guests};
 use super::compare::{alpha, duplicate_rules, rule};
 use super::durability::durability;
 use super::estimate::Paired;
@@ -87,21 +87,35 @@ pub fn advise(
         weighed,
         missing,
         standings,
-        findings: flags(&mut audited, plan, &candidates),
+        findings: flags(&mut audited, plan, &candidates, &counted),
         margin,
         confidence: plan.judgement.confidence,
     }
 }
 
 /// The findings on what disks say of themselves: on a disk that says something else another
-/// contender may be the best. And those on the terms of `candidates`: who takes one of these takes
-/// its terms, too.
-fn flags(audited: &mut Audited, plan: &Plan, candidates: &[&str]) -> Vec<Finding> {
+/// contender may be the best. That times which count hold in the virtual machine alone. And those
+/// on the terms of `candidates`: who takes one of these takes its terms, too.
+fn flags(
+    audited: &mut Audited,
+    plan: &Plan,
+    candidates: &[&str],
+    counted: &[Counted],
+) -> Vec<Finding> {
     let mut findings = audited.of_terms(plan);
+    let of_times = counted.iter().find_map(|Counted { want, workloads }| {
+        let of = |work: &&str| {
+            guests::of_times(plan, &findings, audited.trials(), work, &want.metric).cloned()
+        };
+        workloads.iter().find_map(of)
+    });
+    let severity = Severity::Warning;
+    let of_times = of_times.map(|it| Finding { severity, workload: None, ..it });
     findings.retain(|finding| {
         let is_candidate = finding.contender.as_deref().is_some_and(|it| candidates.contains(&it));
         finding.audit == Audit::DiskFlag || finding.is_of_terms() && is_candidate
     });
+    findings.splice(0..0, of_times);
     findings
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::audit::guests;
 use super::compare::{Judge, voids};
 use super::growth;
 use super::interval::{Course, Interval};
@@ -333,12 +334,15 @@ impl Court<'_> {
         })
     }
 
-    /// The finding that voids it, if one does.
+    /// The finding that voids it, if one does: also that times are those of a virtual machine.
     fn audit(&self, compared: &Compared) -> Option<String> {
+        let (work, metric) = (&compared.workload.name, &compared.metric);
+        let of_times =
+            guests::of_times(self.judge.plan(), self.findings, self.trials, work, metric);
         let entrants = compared.entrants();
         let voids =
             |it: &&Finding| entrants.iter().any(|(work, name)| voids(it, work, [name.as_str(); 2]));
-        let finding = self.findings.iter().find(voids)?;
+        let finding = self.findings.iter().find(voids).or(of_times)?;
         Some(format!("{:?}: {}", finding.audit, finding.evidence))
     }
 }

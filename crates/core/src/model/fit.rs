@@ -250,8 +250,16 @@ impl Plan {
         {
             left_out = plan.fit(asked);
         }
-        plan.lacking(place, asked)?;
+        // Of nothing that is left nothing can be lacking.
+        if !plan.is_hollow() {
+            plan.lacking(place, asked)?;
+        }
         Ok((plan, left_out))
+    }
+
+    /// Nobody is left, or nothing to do.
+    pub fn is_hollow(&self) -> bool {
+        self.contenders.is_empty() || self.workloads.is_empty()
     }
 
     /// Leaves out the contenders, workloads and limits for which the place that is `asked` lacks
@@ -364,6 +372,16 @@ mod tests {
     #[test]
     fn what_nothing_is_lacking_for_stays_as_it_is() {
         assert_eq!(lacking(&["sysbench", "btrfs"]), (Plan::parse(PLAN).unwrap(), Vec::new()));
+    }
+
+    #[test]
+    fn a_study_of_which_nothing_is_left_is_given_back_to_be_refused() {
+        let study = format!("{PLAN}\n[study]\ntitle = \"A study\"\n");
+        let plan = Plan::parse(&study).unwrap();
+        let asked = Asked::new(without(&["ext4", "xfs", "partitions"]));
+        let (left, left_out) = plan.fitted(Place::Uml, &asked).unwrap();
+        assert!(left.is_hollow() && left.check().is_err() && !plan.is_hollow());
+        assert_eq!(left_out.iter().filter(|it| it.what == "contender").count(), 3);
     }
 
     #[test]

@@ -33,6 +33,16 @@ impl Layer {
 
     /// How one types that there are none.
     pub const NONE: &str = "none";
+
+    /// The one by which requests take longer, and its setting for flushes.
+    pub const DELAY: [&str; 2] = ["delay", "flush"];
+
+    /// Whether it makes each flush of the disk's cache wait.
+    pub fn delays_flushes(&self) -> bool {
+        let [name, flush] = Layer::DELAY;
+        let is_some = |time: &String| time.bytes().any(|it| matches!(it, b'1'..=b'9'));
+        self.name == name && self.settings.get(flush).is_some_and(is_some)
+    }
 }
 
 impl FromStr for Layer {

@@ -42,6 +42,15 @@ impl Unit {
         }
     }
 
+    /// It is a time, or a rate, which is so much in a time.
+    pub fn is_of_time(self) -> bool {
+        match self {
+            Unit::Seconds | Unit::Nanoseconds | Unit::PerSecond => true,
+            Unit::BytesPerSecond | Unit::BitsPerSecond => true,
+            Unit::Bytes | Unit::Count | Unit::Ratio => false,
+        }
+    }
+
     /// `value`, in this unit, for a person: three significant figures and a prefix.
     /// Bytes are IEC (1 KiB is 1024 bytes), bits are SI (1 kbit is 1000 bits).
     pub fn format(self, value: f64) -> String {

@@ -2,13 +2,12 @@
 //! be told. Each is put together from verdicts, and the shortest words that fit are taken.
 
 use super::Report;
-use super::matrix::{Matrix, Tone, others, sign};
+use super::columns;
+use super::matrix::{Compared, Matrix, Tone, others, sign};
 use super::ways::matters;
-use super::words::{self, counted, listed};
+use super::words::{self, counted, listed, quoted};
 use crate::model::{Comparison, Verdict};
 
-/// A comparison, with its test's place.
-type Compared<'a> = (usize, &'a Comparison);
 /// What is said of how often or at what somebody is of that tone, by that word for it.
 type Part<'a> = dyn Fn(&[Compared], Tone, &str) -> Option<String> + 'a;
 
@@ -27,8 +26,7 @@ pub(super) fn answer(report: &Report, matrix: &Matrix) -> String {
     }
     let all: Vec<Compared> = matrix.judged().collect();
     if all.is_empty() && report.plan.contenders.len() == 1 {
-        let works = report.plan.workloads.iter();
-        return works.flat_map(|it| report.sentences(it)).collect::<Vec<_>>().join(" ");
+        return alone_measured(report, matrix);
     }
     if all.is_empty() {
         return "Nothing has been compared yet.".into();
@@ -38,15 +36,34 @@ pub(super) fn answer(report: &Report, matrix: &Matrix) -> String {
     {
         return unknown;
     }
-    let rest = rest(report, matrix, &all);
-    let ways = matrix.ways.as_ref();
-    let ways = ways.map(|ways| ways.sentence(matters(report.plan, ways, report.comparisons)));
-    let after: Vec<String> = rest.into_iter().chain(ways).collect();
+    if let Some(said) = in_two_ways(report, matrix, &all) {
+        return said;
+    }
+    let after: Vec<String> = rest(report, matrix, &all).into_iter().collect();
     let room = WORDS_MAX.saturating_sub(words_of(&after.join(" ")));
     let heads = [by_name, by_count, farthest].map(|head| head(report, matrix, &all));
     let head = heads.into_iter().flatten().find(|head| words_of(head) <= room);
     let head = head.or_else(|| tally(&all));
     head.into_iter().chain(after).collect::<Vec<_>>().join(" ")
+}
+
+/// What there is to say of one contender.
+fn alone_measured(report: &Report, matrix: &Matrix) -> String {
+    if let [work] = report.plan.workloads.as_slice() {
+        return report.sentences(work).join(" ");
+    }
+    let (name, tests) = (report.plan.reference(), matrix.rows().count());
+    format!("{name} alone was measured, at {tests} tests: it is compared with nobody.")
+}
+
+/// What the second way changes, and which of the two matters more. What is open is told below.
+fn in_two_ways(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
+    let ways = matrix.ways.as_ref()?;
+    let heads = columns::heads(report, matrix, ways, all);
+    let after = ways.sentence(matters(report.plan, ways, report.comparisons));
+    let room = WORDS_MAX.saturating_sub(words_of(&after));
+    let head = heads.into_iter().find(|head| words_of(head) <= room).or_else(|| tally(all));
+    Some(head.into_iter().chain([after]).collect::<Vec<_>>().join(" "))
 }
 
 /// What differs, of that alone.
@@ -147,15 +164,6 @@ fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String>
             _ => Some(format!("{word} at {}", listed(&its.iter().map(named).collect::<Vec<_>>()))),
         }
     })
-}
-
-/// A name that would look like two, or like the end of a sentence, is quoted.
-pub(super) fn quoted(name: &str) -> String {
-    if name.contains([',', ';', ':']) || name.ends_with('.') {
-        format!("“{name}”")
-    } else {
-        name.into()
-    }
 }
 
 /// Of each contender how often it is better and worse.

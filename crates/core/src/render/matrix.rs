@@ -60,6 +60,9 @@ pub(super) enum Cell<'a> {
     Empty(&'static str),
 }
 
+/// A comparison, with its test's place.
+pub(super) type Compared<'a> = (usize, &'a Comparison);
+
 /// How a verdict looks: each has a sign of its own, so that no colour is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Tone {
@@ -136,7 +139,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// All cells with a comparison, each with its test's place.
-    pub fn judged(&self) -> impl Iterator<Item = (usize, &'a Comparison)> {
+    pub fn judged(&self) -> impl Iterator<Item = Compared<'a>> {
         self.rows().flat_map(|row| {
             row.cells.iter().filter_map(|cell| Some((row.test, cell.comparison()?)))
         })

@@ -9,6 +9,7 @@ mod answer;
 mod audited;
 mod checked;
 mod claims;
+mod columns;
 mod csv;
 mod facts;
 mod figure;

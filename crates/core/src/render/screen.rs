@@ -38,7 +38,12 @@ type Lines = Vec<(Paint, String)>;
 /// Adds the matrix; `all`: with the rows that are folded, too.
 pub(super) fn draw(out: &mut Painted, matrix: &Matrix, all: bool) {
     let layout = Layout::of(matrix, all);
-    for (block, columns) in matrix.columns.chunks(layout.across).enumerate() {
+    let mut blocks: Vec<&[String]> = matrix.columns.chunks(layout.across).collect();
+    // One contender has figures, and is compared with nobody. A single figure is in the answer.
+    if blocks.is_empty() && matrix.rows().count() > 1 {
+        blocks.push(&[]);
+    }
+    for (block, columns) in blocks.into_iter().enumerate() {
         if block > 0 {
             out.add(Paint::Plain, "\n");
         }
@@ -250,6 +255,15 @@ mod tests {
             lines[1].split_whitespace().collect::<Vec<_>>(),
             ["t0", "▲", "1.50", "1.35-1.65", "?", "0.50", "0.45-0.55"]
         );
+    }
+
+    #[test]
+    fn one_contender_has_its_figures() {
+        let shown = screen(&[vec![], vec![]]);
+        let lines: Vec<Vec<&str>> =
+            shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines, [vec![], vec!["t0"], vec!["t1"]], "nothing of them was measured");
+        assert_eq!(screen(&[vec![]]), "", "a single one is in the answer");
     }
 
     #[test]

@@ -124,7 +124,7 @@ struct Effect {
 }
 
 /// The ends of ln(ratio) to the reference.
-type Ends = [f64; 2];
+pub(super) type Ends = [f64; 2];
 
 impl Effect {
     /// Takes the difference of two. Where one is not known, as of what a file system refuses, it
@@ -142,7 +142,7 @@ impl Effect {
 }
 
 /// The interval of a comparison; unbounded where there is none.
-fn ends(comparison: &Comparison) -> Ends {
+pub(super) fn ends(comparison: &Comparison) -> Ends {
     let high = comparison.high.filter(|_| comparison.verdict != Verdict::Void);
     match high.filter(|_| comparison.low > 0.0) {
         Some(high) => [comparison.low.ln(), high.ln()],

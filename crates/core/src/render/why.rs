@@ -1,9 +1,9 @@
 //! Why one is slower, below the answer: the costs that it surely pays more of, for each contender.
 
 use super::Report;
-use super::answer::{distance, quoted};
+use super::answer::distance;
 use super::matrix::Matrix;
-use super::words::{Test, listed};
+use super::words::{Test, listed, quoted};
 use crate::model::{Cause, CausePart, Comparison, Cost, Per, Unit};
 
 /// So many contenders are spoken of, those that differ most.

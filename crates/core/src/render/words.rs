@@ -225,6 +225,15 @@ pub(super) fn about(seconds: f64) -> String {
     }
 }
 
+/// A name that would look like two, or like the end of a sentence, is quoted.
+pub(super) fn quoted(name: &str) -> String {
+    if name.contains([',', ';', ':']) || name.ends_with('.') {
+        format!("“{name}”")
+    } else {
+        name.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,13 @@
 //! The layers that can be made.
 
 use super::Kind;
-use super::{bcache, cache, integrity, luks, lvm, md, null_blk};
+use super::{bcache, cache, delay, integrity, luks, lvm, md, null_blk};
 
 /// All layers, in the order `list` shows them.
-pub const ALL: [&Kind; 16] = [
+pub const ALL: [&Kind; 17] = [
     &null_blk::NULL_BLK,
     &null_blk::ZONED,
+    &delay::DELAY,
     &luks::LUKS,
     &integrity::INTEGRITY,
     &md::RAID0,

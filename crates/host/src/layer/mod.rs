@@ -7,6 +7,7 @@
 
 mod bcache;
 mod cache;
+mod delay;
 pub mod host;
 mod integrity;
 mod known;
@@ -99,6 +100,8 @@ pub enum Value {
     Zone,
     /// A length of time: `50us`.
     Time,
+    /// A time of whole milliseconds, at most a minute: `8ms`.
+    Millis,
 }
 
 /// What devices of layers are called.
@@ -156,6 +159,7 @@ impl Kind {
             Value::OneOf(words) => format!("{name}={}", words.join("|")),
             Value::Switch => format!("{name}=yes|no"),
             Value::Time => format!("{name}=50us"),
+            Value::Millis => format!("{name}=8ms"),
             Value::Size | Value::Chunk | Value::Word => name.to_string(),
             Value::Count | Value::Mib | Value::Zone => name.to_string(),
             Value::Percent | Value::CacheChunk | Value::SnapshotChunk => name.to_string(),
@@ -175,6 +179,9 @@ impl Kind {
         }
         if self.place == Place::OfDisks {
             null_blk::check(layer)?;
+        }
+        if self.name == delay::DELAY.name {
+            delay::check(layer)?;
         }
         let state = layer.settings.get("state").map(String::as_str);
         if layer.settings.contains_key("speed") && !matches!(state, Some("resync" | "check")) {
@@ -209,6 +216,10 @@ impl Value {
                 "a power of two from 4k to 512k",
             ),
             Value::Count => (value.parse::<u32>().is_ok(), "a whole number"),
+            Value::Millis => (
+                words::milliseconds(value).is_some(),
+                "a time of whole milliseconds up to 60s, as in 8ms",
+            ),
             Value::Time => (null_blk::nanoseconds(value).is_some(), "a time, as in 50us or 2ms"),
             Value::OneOf(words) => {
                 let wanted = format!("one of {}", words.join(", "));

@@ -182,7 +182,9 @@ mod tests {
     fn each_layer_takes_all_devices_below_and_names_those_above() {
         for kind in ALL {
             let below = devices(kind.devices_min.max(2));
-            let made = stack(&layers(kind.name), &below, &Names::alone()).remove(0);
+            // It alone is nothing without a setting.
+            let text = if kind.name == "delay" { "delay:read=1ms" } else { kind.name };
+            let made = stack(&layers(text), &below, &Names::alone()).remove(0);
             for device in &below {
                 let name = device.trim_start_matches("/dev/");
                 let is_named = made.commands.iter().flatten().any(|word| word.contains(name));
@@ -194,7 +196,7 @@ mod tests {
             let all = made.commands.iter().chain(&made.facts);
             assert!(all.clone().all(named), "{}: {made:?}", kind.name);
             assert!(!kind.modules.is_empty() && !kind.about.is_empty(), "{}", kind.name);
-            check(&layers(kind.name), below.len()).unwrap();
+            check(&layers(text), below.len()).unwrap();
         }
         assert_eq!(ALL.iter().map(|kind| kind.name).collect::<BTreeSet<_>>().len(), ALL.len());
     }
@@ -244,6 +246,10 @@ mod tests {
         assert!(all && resync.find("echo") < resync.find("mdadm"), "{resync}");
         let check = typed("raid1:state=check", 2);
         assert!(check.contains("echo check >/sys/block/md_fsverdict0/md/sync_action"), "{check}");
+        let delayed = typed("delay:flush=8ms,write=1s", 1);
+        let table =
+            "\"0 $(blockdev --getsz /dev/vd0) delay /dev/vd0 0 0 /dev/vd0 0 1000 /dev/vd0 0 8\"";
+        assert!(delayed.contains(table), "{delayed}");
         assert!(typed("integrity:mode=bitmap", 1).contains("--integrity-bitmap-mode"));
     }
 
@@ -349,6 +355,10 @@ mod tests {
             ("zoned:zone_size=1M", 1, "zone_size is a power of two from 4M on"),
             ("zoned:zone_capacity=17M", 1, "zone_capacity is at most zone_size, 16M"),
             ("zoned:max_open=some", 1, "max_open is a whole number"),
+            ("delay", 1, "delay: say what takes how much longer"),
+            ("delay:write=0ms", 1, "say what takes how much longer"),
+            ("delay:write=8", 1, "write is a time of whole milliseconds up to 60s"),
+            ("delay:write=2m", 1, "write is a time of whole milliseconds up to 60s"),
             ("luks+null_blk", 1, "null_blk takes the place of the bed's disks: write it first"),
             ("zoned+luks", 1, "luks can't be made on zoned disks"),
         ] {

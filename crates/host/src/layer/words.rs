@@ -35,3 +35,14 @@ pub(super) fn nothing(_: &Layer) -> Vec<String> {
 pub(super) fn bytes(value: &str) -> Option<u64> {
     value.parse::<Bytes>().ok().map(|bytes| bytes.0)
 }
+
+/// `8ms` or `1s`, up to a minute.
+pub(super) fn milliseconds(value: &str) -> Option<u64> {
+    let (number, factor) = match value.strip_suffix("ms") {
+        Some(number) => (number, 1),
+        None => (value.strip_suffix('s')?, 1000),
+    };
+    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    let time_ms = is_number.then(|| number.parse::<u64>().ok())??.checked_mul(factor)?;
+    (time_ms <= 60_000).then_some(time_ms)
+}

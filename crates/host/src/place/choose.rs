@@ -44,6 +44,9 @@ pub fn choose(plan: &Plan, folder: &Path) -> Result<Choice, HostError> {
         Some(place) => fitted(plan, place, &asked(place, plan))?,
         None => settle(plan, asked)?,
     };
+    if choice.plan.is_hollow() {
+        return Ok(choice);
+    }
     if choice.place == Place::Local {
         layer::host::check(&choice.plan)?;
         preflight::check_on_host(&choice.plan)?;

@@ -7,7 +7,7 @@ use crate::model::{
 };
 
 use super::mounted::{Terms, declared_without_flush};
-use super::rotation;
+use super::{guests, rotation};
 
 /// A3's evidence.
 pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
@@ -53,8 +53,7 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| rotation::finding(plan, it, terms)));
-    findings.extend(emulated(plan, said));
-    findings.extend(user_mode(said));
+    findings.extend(guests::findings(plan, said, trials));
     findings.extend(each().filter_map(|(it, terms)| kernel_lacks(it, terms)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());
@@ -255,61 +254,6 @@ fn misaligned(contender: &Contender, terms: &Terms) -> Option<Finding> {
     })
 }
 
-/// A22: the processor was emulated, so that its work costs many times what it costs elsewhere,
-/// and not the same multiple for every instruction.
-fn emulated(plan: &Plan, said: &Said) -> Option<Finding> {
-    let (count, all) = (said.emulated, said.trials);
-    let evidence = format!("{count} of {all} trials ran on an emulated processor (TCG)");
-    let finding = |severity, evidence, advice: &str| Finding {
-        audit: Audit::A22,
-        severity,
-        workload: None,
-        contender: None,
-        evidence,
-        advice: advice.into(),
-    };
-    if count == 0 {
-        return None;
-    }
-    if said.of_contenders.iter().any(|it| it.not_emulated > 0) {
-        let each = plan.contenders.iter().zip(said.of_contenders);
-        let names: Vec<&str> =
-            each.filter(|(_, it)| it.emulated > 0).map(|(it, _)| it.name.as_str()).collect();
-        return Some(finding(
-            Severity::Warning,
-            format!("{evidence}, those of {}; the others did not", names.join(", ")),
-            "compare no times and rates of these with those of the others: the processor's work \
-             takes far longer for them alone; counts, bytes, flushes and their order hold",
-        ));
-    }
-    Some(finding(
-        Severity::Note,
-        evidence,
-        "read times and rates as those of this emulation, in which the processor's work takes far \
-         longer and the disk's does not; counts, bytes, flushes and their order hold. Times need \
-         KVM, and a kernel for this machine's processors: fsverdict doctor",
-    ))
-}
-
-/// A28: the disk was a file in the host's page cache, whose driver answers a flush at once.
-fn user_mode(said: &Said) -> Option<Finding> {
-    let (count, all) = (said.user_mode, said.trials);
-    (count > 0).then(|| Finding {
-        audit: Audit::A28,
-        severity: Severity::Note,
-        workload: None,
-        contender: None,
-        evidence: format!(
-            "{count} of {all} trials ran in User Mode Linux, whose flushes don't reach the host's \
-             disk"
-        ),
-        advice: "read no latency of an fsync, and no time or rate in which the disk has a share; \
-                 counts, bytes, flushes and their order hold, and requests over 127 KiB are \
-                 counted in pieces. Times need the machine itself, or --place vm with KVM"
-            .into(),
-    })
-}
-
 /// A23: what the contender's kernel can't tell.
 fn kernel_lacks(contender: &Contender, terms: &Terms) -> Option<Finding> {
     let (kernel, lacks) = terms.lacks.as_ref()?;
@@ -353,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emulated_processor_and_a_kernel_that_tells_less_are_noted() {
+    fn a_kernel_that_tells_less_is_noted() {
         let guest = |emulated, lacks: &[&str]| Guest {
             kernel: "3.2.0".into(),
             emulated,
@@ -367,47 +311,10 @@ mod tests {
             findings(&with("command = \"true\"", ""), &records)
         };
         assert_eq!(with_guest(guest(false, &[])), []);
-        let found = with_guest(guest(true, &[]));
-        assert_eq!((found.len(), found[0].audit), (1, Audit::A22));
-        assert_eq!(found[0].evidence, "8 of 8 trials ran on an emulated processor (TCG)");
         let found = with_guest(guest(false, &["no pressure", "no flushes"]));
         assert_eq!((found.len(), found[1].audit), (2, Audit::A23));
         assert_eq!(found[1].contender.as_deref(), Some("b"));
         assert_eq!(found[1].evidence, "Linux 3.2.0: no pressure; no flushes");
-    }
-
-    #[test]
-    fn one_contender_emulated_beside_another_that_is_not_is_a_warning() {
-        let guest = |emulated| Some(Guest { emulated, ..Guest::default() });
-        let records = rounds(4).into_iter().map(|it| {
-            let guest = guest(it.key.contender == "b");
-            Record { guest, ..it }
-        });
-        let found = findings(&with("command = \"true\"", ""), &records.collect::<Vec<_>>());
-        assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
-        let says = "4 of 8 trials ran on an emulated processor (TCG), those of b; the others did \
-                    not";
-        assert_eq!(found[0].evidence, says);
-        // Nothing is known of a guest that did not answer.
-        let records = rounds(4).into_iter().map(|it| {
-            let guest = guest(true).filter(|_| it.key.contender == "b");
-            Record { guest, ..it }
-        });
-        let found = findings(&with("command = \"true\"", ""), &records.collect::<Vec<_>>());
-        assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
-    }
-
-    #[test]
-    fn flushes_that_reach_no_disk_are_noted() {
-        let guest = |user_mode| Some(Guest { user_mode, ..Guest::default() });
-        let of = |user_mode| {
-            let records = rounds(4).into_iter().map(|it| Record { guest: guest(user_mode), ..it });
-            findings(&with("command = \"true\"", ""), &records.collect::<Vec<_>>())
-        };
-        assert_eq!(of(false), []);
-        let found = of(true);
-        assert_eq!((found.len(), found[0].audit), (1, Audit::A28));
-        assert!(found[0].evidence.starts_with("8 of 8 trials ran in User Mode Linux"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod drift;
 mod figures;
 mod fixed_time;
 mod foreign;
+pub(super) mod guests;
 mod heat;
 mod leak;
 mod length;

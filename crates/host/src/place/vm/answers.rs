@@ -227,7 +227,8 @@ fn layer(plan: &Plan, name: &str) -> Answer {
             return answer;
         }
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
-        if let Err(error @ (VmError::NoLayer { .. } | VmError::NotInUml { .. })) =
+        // What else it lacks is another need's.
+        if let Err(error @ (VmError::NoLayer { .. } | VmError::NoLayerInUml { .. })) =
             Bootable::of(&Asked::by(contender), &alone)
         {
             return Answer::no(error.to_string());

@@ -211,8 +211,7 @@ impl Bootable {
         match pairs.find(|(_, module)| self.modules.has(module) == Some(false)) {
             None => Ok(()),
             Some((layer, _)) if self.bus() == Bus::Ubd => {
-                let (release, name) = (self.kernel.release.clone(), format!("layer {layer}"));
-                Err(VmError::NotInUml { release, name })
+                Err(VmError::NoLayerInUml { release: self.kernel.release.clone(), layer })
             }
             Some((layer, module)) => {
                 Err(VmError::NoLayer { release: self.kernel.release.clone(), layer, module })

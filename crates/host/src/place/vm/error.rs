@@ -46,6 +46,8 @@ pub enum VmError {
     NoFileSystem { release: String, arch: Arch, name: String },
     #[error("User Mode Linux {release} has no {name}: write --place vm")]
     NotInUml { release: String, name: String },
+    #[error("User Mode Linux {release} has no layer {layer}: write --place vm")]
+    NoLayerInUml { release: String, layer: &'static str },
     #[error(
         "kernel {release} has no {module}, which layer {layer} is made by: choose another one \
          (fsverdict kernels list)"
@@ -107,6 +109,7 @@ impl VmError {
             self,
             VmError::NoFileSystem { .. }
                 | VmError::NoLayer { .. }
+                | VmError::NoLayerInUml { .. }
                 | VmError::NoDriver { .. }
                 | VmError::NoDisks { .. }
                 | VmError::Dependencies { .. }

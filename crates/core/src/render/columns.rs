@@ -1,0 +1,178 @@
+//! What each level of a second way changes, a layer or a kernel: every file system against itself
+//! in the reference's column. The intervals of two comparisons hold together, and so does that of
+//! their difference, which reaches from the low end of one less the high end of the other to the
+//! opposite.
+
+use super::Report;
+use super::matrix::{Compared, Matrix, Tone};
+use super::ways::{Ends, Ways, ends};
+use super::words::{self, listed, quoted};
+
+/// One file system at one test, in a column.
+struct Change {
+    row: usize,
+    test: usize,
+    tone: Tone,
+    ratio: f64,
+}
+
+/// Sentences of what the columns change, the one that says the most first.
+pub(super) fn heads(
+    report: &Report,
+    matrix: &Matrix,
+    ways: &Ways,
+    all: &[Compared],
+) -> Vec<String> {
+    let name = |place: &usize| report.plan.contenders[*place].name == report.plan.reference();
+    let base = ways.places.iter().find_map(|row| row.iter().position(name)).unwrap_or(0);
+    let of = |column| changes(report, ways, all, [column, base]);
+    let others = (0..ways.columns.len()).filter(|it| *it != base);
+    let changed: Vec<(usize, Vec<Change>)> = others.map(|it| (it, of(it))).collect();
+    if changed.iter().all(|(_, its)| its.is_empty()) {
+        return Vec::new();
+    }
+    let told = |is_named| {
+        let mut clauses: Vec<(String, Vec<String>)> = Vec::new();
+        for (column, its) in &changed {
+            let clause = clause(matrix, ways, its, is_named);
+            let column = ways.columns[*column].clone();
+            match clauses.iter_mut().find(|(said, _)| *said == clause) {
+                Some((_, columns)) => columns.push(column),
+                None => clauses.push((clause, vec![column])),
+            }
+        }
+        let said = clauses.iter().map(|(clause, columns)| {
+            let are = if columns.len() == 1 { "is" } else { "are each" };
+            format!("{} {are} {clause}", listed(columns))
+        });
+        let said: Vec<String> = said.collect();
+        let base = &ways.columns[base];
+        format!("Against {base} on the same {}, {}.", ways.first, said.join("; "))
+    };
+    [true, false].map(told).into()
+}
+
+/// Of each file system at each test, as far as both were measured.
+fn changes(
+    report: &Report,
+    ways: &Ways,
+    all: &[Compared],
+    [column, base]: [usize; 2],
+) -> Vec<Change> {
+    let tests = all.iter().map(|(test, _)| test + 1).max().unwrap_or(0);
+    let cell = |test: usize, place: usize| -> Option<(f64, Ends)> {
+        let name = report.plan.contenders[place].name.as_str();
+        if name == report.plan.reference() {
+            return Some((1.0, [0.0; 2]));
+        }
+        let its = all.iter().find(|(at, it)| *at == test && it.contender == name);
+        its.and_then(|(_, it)| Some((it.ratio?, ends(it))))
+    };
+    let margin = report.plan.judgement.margin.0.ln_1p();
+    let each = (0..tests).flat_map(|test| (0..ways.rows.len()).map(move |row| (test, row)));
+    let change = |(test, row): (usize, usize)| {
+        let (one, [low, high]) = cell(test, ways.places[row][column])?;
+        let (other, [its_low, its_high]) = cell(test, ways.places[row][base])?;
+        let (low, high) = (low - its_high, high - its_low);
+        let tone = if low > margin {
+            Tone::Better
+        } else if high < -margin {
+            Tone::Worse
+        } else if low > -margin && high < margin {
+            Tone::Alike
+        } else {
+            Tone::Open
+        };
+        Some(Change { row, test, tone, ratio: one / other })
+    };
+    each.filter_map(change).collect()
+}
+
+/// "worse at 4 of 9 (0.52-0.67×)"; a single one is named where that is asked for.
+fn clause(matrix: &Matrix, ways: &Ways, all: &[Change], is_named: bool) -> String {
+    let total = all.len();
+    let ratio = |it: &Change| words::ratio_by(it.ratio, matrix.margin);
+    let part = |(tone, word): (Tone, &str)| {
+        let mut its: Vec<&Change> = all.iter().filter(|it| it.tone == tone).collect();
+        its.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        let (first, last) = (its.first()?, its.last()?);
+        let span = match (ratio(first), ratio(last)) {
+            (one, other) if one == other => one,
+            (one, other) => format!("{one}-{other}"),
+        };
+        let place = match its.as_slice() {
+            [only] if is_named => {
+                let doing = quoted(&matrix.tests[only.test].doing);
+                format!("{doing} on {}, 1 of {total}", ways.rows[only.row])
+            }
+            its => format!("{} of {total}", its.len()),
+        };
+        Some(format!("{word} at {place} ({span}×)"))
+    };
+    let parts = [(Tone::Better, "better"), (Tone::Worse, "worse")];
+    let parts: Vec<String> = parts.into_iter().filter_map(part).collect();
+    match parts.is_empty() {
+        false => parts.join(" and "),
+        true if all.iter().all(|it| it.tone == Tone::Alike) => {
+            format!("within {} at all {total}", matrix.margin)
+        }
+        true => format!("open or within {} at all {total}", matrix.margin),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::answer;
+    use super::super::testing::{comparison, report, run};
+    use super::*;
+    use crate::model::{Comparison, Plan, Verdict};
+
+    /// ext4 and xfs on `none` and on two layers, of which the ratios to ext4 on none are given.
+    fn answered(luks: [f64; 2], raid1: [f64; 2], xfs: f64) -> String {
+        let mut text = String::new();
+        for system in ["ext4", "xfs"] {
+            for (layer, list) in [("none", ""), ("luks", "\"luks\""), ("raid1", "\"raid1\"")] {
+                text += &format!(
+                    "[[contender]]\nname = \"{system} on {layer}\"\nfile_system = \"{system}\"\n\
+                     layers = [{list}]\n"
+                );
+            }
+        }
+        text += "[bed]\nkind = \"loop\"\nsize = \"1G\"\ndevices = 2\n";
+        text += "[[workload]]\nname = \"copies\"\ncommand = \"x\"\n";
+        let of = |name: &str, ratio: f64| Comparison {
+            low: ratio * 0.99,
+            high: Some(ratio * 1.01),
+            ..comparison("copies", name, Verdict::Slower, ratio)
+        };
+        let all = vec![
+            of("ext4 on luks", luks[0]),
+            of("ext4 on raid1", raid1[0]),
+            of("xfs on none", xfs),
+            of("xfs on luks", xfs * luks[1]),
+            of("xfs on raid1", xfs * raid1[1]),
+        ];
+        let made = (Plan::parse(&text).unwrap(), run(), all);
+        let report = report(&made);
+        answer(&report, &Matrix::of(&report))
+    }
+
+    #[test]
+    fn each_file_system_is_compared_with_itself_on_the_other_layers() {
+        let said = answered([1.0, 0.8], [0.5, 0.5], 3.0);
+        let head = "Against none on the same file system, luks is worse at copies on xfs, 1 of 2 \
+                    (0.80×); raid1 is worse at 2 of 2 (0.50×). ";
+        assert!(said.starts_with(head), "{said}");
+        let said = answered([0.7, 0.8], [0.5, 1.3], 3.0);
+        let head = "luks is worse at 2 of 2 (0.70-0.80×); raid1 is better at 1 of 2 (1.30×) and \
+                    worse at 1 of 2 (0.50×).";
+        assert!(said.contains(head), "{said}");
+        let alike = answered([1.0, 1.0], [1.0, 1.0], 3.0);
+        let head =
+            "Against none on the same file system, luks and raid1 are each within 5% at all 2.";
+        assert!(alike.starts_with(head), "{alike}");
+        // 1.04 is within 5%, and its interval is not.
+        let open = answered([1.04, 1.0], [1.0, 1.0], 3.0);
+        assert!(open.contains("luks is open or within 5% at all 2; raid1 is within"), "{open}");
+    }
+}
