@@ -7,7 +7,7 @@ use crate::model::{
 };
 
 use super::mounted::{Terms, declared_without_flush};
-use super::{guests, rotation};
+use super::rotation;
 
 /// A3's evidence.
 pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
@@ -53,7 +53,6 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| rotation::finding(plan, it, terms)));
-    findings.extend(guests::findings(plan, said, trials));
     findings.extend(each().filter_map(|(it, terms)| kernel_lacks(it, terms)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());

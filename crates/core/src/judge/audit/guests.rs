@@ -13,8 +13,8 @@ const USER_MODE: &str = "read no latency of an fsync, and no time or rate in whi
                          share; counts, bytes, flushes and their order hold, and requests over 127 \
                          KiB are counted in pieces. Times need the machine itself, --place vm with \
                          KVM, or a layer delay";
-const DELAYED: &str = "read times as those of a disk with these delays that is otherwise as fast as \
-                       memory; requests over 127 KiB are counted in pieces";
+const DELAYED: &str = "read times as those of a disk with these delays that is otherwise as fast \
+                       as memory; requests over 127 KiB are counted in pieces";
 
 /// What they find: a warning where a test is judged by a time or a rate, otherwise a note.
 pub(super) fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
@@ -114,7 +114,8 @@ fn emulated_beside_others(plan: &Plan, said: &Said) -> Option<String> {
 fn beside_others(evidence: &str, names: &str) -> Finding {
     let evidence = format!("{evidence}, those of {names}; the others did not");
     let advice = "compare no times and rates of these with those of the others: the processor's \
-                  work takes far longer for them alone; counts, bytes, flushes and their order hold";
+                  work takes far longer for them alone; counts, bytes, flushes and their order \
+                  hold";
     Finding { severity: Severity::Warning, ..finding(Audit::A22, None, evidence, advice) }
 }
 

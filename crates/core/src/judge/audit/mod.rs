@@ -151,7 +151,10 @@ impl Audited {
 
     /// What the audits notice of the terms on which contenders are compared.
     pub fn of_terms(&self, plan: &Plan) -> Vec<Finding> {
-        conditions::findings(plan, &self.said(), &self.trials)
+        let said = self.said();
+        let mut findings = conditions::findings(plan, &said, &self.trials);
+        findings.extend(guests::findings(plan, &said, &self.trials));
+        findings
     }
 
     /// What the audits notice that can make a workload void; `rules` are for the duplicate, by the
