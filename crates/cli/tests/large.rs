@@ -53,7 +53,7 @@ impl Published {
         let causes = judge::causes(rules, &records, &comparisons);
         let side = Side { run, plan, records: &records };
         let claims = fold.claims(side, &comparisons, &findings);
-        judge::history(&[side, side, side], &[]);
+        judge::history(&[side, side, side], &[]).unwrap();
         let asked = Asked {
             metrics: Vec::new(),
             margin: Percent(0.05),

@@ -6,13 +6,12 @@ use std::time::SystemTime;
 use anyhow::{Context, Error, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Asked, Judge};
-use fsverdict_core::model::{
-    Across, Change, Contender, Incomparable, Measured, Percent, Stop, Verdict, Words,
-};
+use fsverdict_core::model::{Across, Change, Contender, Incomparable, Percent, Stop};
 use fsverdict_core::render;
 use fsverdict_host::bed::{Consent, Consents};
 
 use super::arguments::{self, PlaceName};
+use super::gate::{self, FailOn};
 use super::{consent, run};
 use crate::exit::{self, Usage};
 use crate::say::{self, remark};
@@ -30,21 +29,19 @@ pub struct Arguments {
     baseline: PathBuf,
     /// The run, likewise.
     run: PathBuf,
-    /// Metrics to compare [default: what the run judges].
+    /// Metrics to compare [default: what the baseline judges].
     #[arg(long, value_delimiter = ',', value_name = "METRIC,...")]
     metric: Vec<String>,
-    /// Changes smaller than this are trivial [default: the run's].
+    /// Changes smaller than this are trivial [default: the baseline's].
     #[arg(long)]
     margin: Option<Percent>,
-    /// What makes the exit status 1. `slower`: slower by more than the margin. `any`: slower at
-    /// all. `failed`: a contender failed or has too few rounds. `undecided`: a verdict is open or
-    /// void, perhaps slower by less than the margin, or there is none.
+    /// What shuts the gate: the exit status is then 4, or 1 for `failed`.
     #[arg(
         long,
         value_enum,
         value_delimiter = ',',
         value_name = "WHAT,...",
-        default_value = "slower,failed"
+        default_value = "slower,failed,lost,terms"
     )]
     fail_on: Vec<FailOn>,
     /// The smallest regression that you want to find. The report says how often these runs would
@@ -58,6 +55,9 @@ pub struct Arguments {
     /// What to write on standard output.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Show every figure, however many there are.
+    #[arg(short, long)]
+    verbose: bool,
     /// Measure anew: a run for each contender that has changed, against what it was
     /// (baseline:NAME), by the run's plan.
     #[arg(long)]
@@ -82,15 +82,6 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// What makes a gate of it.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FailOn {
-    Slower,
-    Any,
-    Failed,
-    Undecided,
-}
-
 /// What an answer can be written as.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Format {
@@ -108,9 +99,9 @@ Examples:
   fsverdict compare runs/main runs/change --format markdown >> $GITHUB_STEP_SUMMARY
   sudo fsverdict compare runs/main runs/change --rerun
 
-Exit status: 0 nothing that --fail-on names; 4 something is slower, or undecided where --fail-on
-says so; 1 a contender failed, or something could not be done; 2 the runs can't be compared; 5 all
-that was compared is void; 130 interrupted.";
+Exit status: 0 nothing that --fail-on names; 4 something that it names; 1 a contender failed, or
+something could not be done; 2 the runs can't be compared; 5 all that was compared is void; 130
+interrupted.";
 
 /// Compares the runs and prints how the second has changed.
 pub fn run(arguments: &Arguments) -> Result<u8> {
@@ -118,26 +109,53 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let is_text = matches!(arguments.format, Format::Text) && !arguments.rerun;
     let baseline = Source::open(&arguments.baseline)?.load_for(is_text)?;
     let run = Source::open(&arguments.run)?.load_for(is_text)?;
-    let asked = asked(arguments, &run)?;
-    let (across, broken) = match arguments.rerun {
+    // Anew, a machine is measured against itself.
+    if !arguments.rerun && run.run.identity() == baseline.run.identity() {
+        let (name, started, seed) = run.run.identity();
+        let text = format!("both are one run: {name}, started {started}, seed {seed}");
+        return Err(Usage(text).into());
+    }
+    let asked = asked(arguments, &baseline)?;
+    let (mut across, broken) = match arguments.rerun {
         true => match rerun(arguments, &baseline, &run, &asked)? {
             Some(done) => done,
             None => return Ok(exit::INTERRUPTED),
         },
         false => (judge::across(baseline.side(), run.side(), &asked)?, None),
     };
+    let gate = gate::gate(&across, &arguments.fail_on);
+    let status = gate.status;
+    across.gate = Some(gate);
     let text = match arguments.format {
-        Format::Text => render::across(&across),
-        Format::Markdown => render::across_markdown(&across),
+        Format::Text => render::across(&across, arguments.verbose),
+        Format::Markdown => render::across_markdown(&across, arguments.verbose),
         Format::Json => render::across_json(&across),
     };
     say::print(&text)?;
-    let status = gate(&across, &arguments.fail_on);
+    warn(&across);
     broken.map_or(Ok(status), Err)
 }
 
-fn asked(arguments: &Arguments, run: &Loaded) -> Result<Asked> {
-    let margin = arguments.margin.unwrap_or(run.plan.judgement.margin);
+/// Says on standard error what shuts the gate, and what one that opens might hide.
+fn warn(across: &Across) {
+    let fails = across.gate.iter().flat_map(|it| &it.fails);
+    fails.for_each(|it| remark!("fails: {it}"));
+    for it in across.references_moved() {
+        remark!("warning: {}", render::reference_moved(it));
+    }
+    across.notes.iter().for_each(|it| remark!("warning: {it}"));
+    let blind = across.count(|it| across.is_blind(it));
+    if 2 * blind > across.changes.len() {
+        let (all, regression) = (across.changes.len(), across.regression);
+        remark!(
+            "warning: at {blind} of {all} figures a regression of {regression} would probably \
+             have been missed: --fail-on possible fails there, more rounds tell more"
+        );
+    }
+}
+
+fn asked(arguments: &Arguments, baseline: &Loaded) -> Result<Asked> {
+    let margin = arguments.margin.unwrap_or(baseline.plan.judgement.margin);
     let regression = arguments.regression.unwrap_or(Percent(2.0 * margin.0));
     if regression <= margin {
         let text = format!(
@@ -154,62 +172,12 @@ fn asked(arguments: &Arguments, run: &Loaded) -> Result<Asked> {
     })
 }
 
-/// Says why the gate is shut, if it is, and gives the exit status.
-fn gate(across: &Across, fail_on: &[FailOn]) -> u8 {
-    let on = |what: FailOn| fail_on.contains(&what);
-    let shut = |change: &&Change| match change.verdict {
-        Verdict::Slower => on(FailOn::Slower) || on(FailOn::Any),
-        Verdict::TriviallySlower => on(FailOn::Any),
-        Verdict::SlowerSizeOpen => on(FailOn::Any) || on(FailOn::Undecided),
-        Verdict::Undecided | Verdict::Void => on(FailOn::Undecided),
-        _ => false,
-    };
-    let worse: Vec<&Change> = across.changes.iter().filter(shut).collect();
-    for it in across.references_moved() {
-        remark!("warning: {}", render::reference_moved(it));
-    }
-    for change in &worse {
-        let Change { workload, metric, verdict, unit, better, .. } = change;
-        let label = Words::of(metric, *unit, *better).label(*verdict);
-        remark!("fails: {} is {label} at {workload}'s {metric}", across.whose(change));
-    }
-    let missing = on(FailOn::Failed) && !across.not_measured.is_empty();
-    for it in across.not_measured.iter().filter(|_| missing) {
-        remark!("fails: {it}");
-    }
-    let open: Vec<_> = across.left_out.iter().filter(|_| on(FailOn::Undecided)).collect();
-    open.iter().for_each(|it| remark!("fails: {it}"));
-    match worse.is_empty() && open.is_empty() {
-        _ if missing => exit::FAILED,
-        false => exit::WORSE,
-        true if across.changes.iter().all(|it| it.verdict == Verdict::Void) => exit::VOID,
-        true => exit::DONE,
-    }
-}
-
 /// The folder of one of `changed`, of which several may have one short name.
 fn folder_of(place: usize, changed: &[&Contender]) -> String {
     let short = run::slug(&changed[place].name);
     match changed[..place].iter().filter(|it| run::slug(&it.name) == short).count() {
         0 => short,
         before => format!("{short}-{}", before + 1),
-    }
-}
-
-/// The comparison of `baseline` and `run`, measured together, of which nothing is known yet.
-fn nothing_yet(baseline: &Loaded, run: &Loaded, asked: &Asked) -> Across {
-    Across {
-        baseline: baseline.run.name.clone(),
-        run: run.run.name.clone(),
-        measured: Measured::Together,
-        margin: asked.margin,
-        regression: asked.regression,
-        confidence: run.plan.judgement.confidence,
-        differences: judge::differences(baseline.side(), run.side()),
-        not_measured: Vec::new(),
-        left_out: Vec::new(),
-        references: Vec::new(),
-        changes: Vec::new(),
     }
 }
 
@@ -234,11 +202,12 @@ fn rerun(
     }
     let folder = arguments.output.clone();
     let folder = folder.unwrap_or_else(|| run::dated_folder(SystemTime::now(), "compare"));
-    let mut across = nothing_yet(baseline, run, asked);
+    let mut across = judge::before_changes(baseline.side(), run.side(), asked);
+    let judged = run.plan.judged_as(&baseline.plan);
     let mut broken = None;
     for (place, contender) in changed.iter().enumerate() {
         let name = &contender.name;
-        let plan = run.plan.against_baseline(&baseline.plan, name, changed.len());
+        let plan = judged.against_baseline(&baseline.plan, name, changed.len());
         let mut plan = plan.context("a contender that both plans name")?;
         plan.judgement.margin = asked.margin;
         plan.check().map_err(|why| {

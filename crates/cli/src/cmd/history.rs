@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         return Err(Usage(text).into());
     }
     let sides: Vec<Side> = runs.iter().map(Loaded::side).collect();
-    let history = judge::history(&sides, &arguments.metric);
+    let history = judge::history(&sides, &arguments.metric)?;
     let text = match arguments.format {
         Format::Text => render::history(&history),
         Format::Html => render::history_html(&history),
@@ -84,7 +84,8 @@ fn load(dir: &Path, is_text: bool) -> Result<Vec<Loaded>> {
     runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
     let mut seen = HashSet::new();
     runs.retain(|Loaded { run, .. }| {
-        seen.insert((run.name.clone(), run.started.clone(), run.seed))
+        let (name, started, seed) = run.identity();
+        seen.insert((name.to_string(), started.to_string(), seed))
     });
     Ok(runs)
 }

@@ -12,6 +12,7 @@ pub mod completions;
 mod consent;
 pub mod doctor;
 pub mod for_use;
+mod gate;
 pub mod history;
 pub mod judge;
 pub mod kernels;

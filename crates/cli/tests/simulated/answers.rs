@@ -124,17 +124,25 @@ fn what_is_open_passes_only_where_that_is_allowed_and_says_what_it_would_miss() 
     assert!(done.stdout.contains(sentence), "{}", done.stdout);
     assert!(done.stdout.contains("to be called equivalent, if nothing has"), "{}", done.stdout);
     // The answer comes first, with what would not have been seen.
-    let answer = "after against before 1 of 1 is undecided. At 1 of 1 these runs would probably \
-                  have missed a regression of 10%.";
+    let answer = "Passes (slower, failed, lost, terms). after against before 1 of 1 is undecided. \
+                  plain itself is ";
     assert!(one_line(&done.stdout).starts_with(answer), "{}", done.stdout);
+    let missed = "At 1 of 1 these runs would probably have missed a regression of 10%.";
+    assert!(one_line(&done.stdout).contains(missed), "{}", done.stdout);
+    let warning = "warning: at 1 of 1 figures a regression of 10% would probably have been missed";
+    let done = done.says(warning);
+    let possible = "fails: work, wall_time: tuned may be worse by 10% or more (";
+    compare(&scene, "--fail-on slower,possible").exits(4).says(possible);
     let reference = "The reference itself\n  work, wall_time: plain ";
     assert!(done.stdout.contains(reference), "{}", done.stdout);
-    compare(&scene, "--fail-on undecided").exits(4).says("is undecided at work's");
+    compare(&scene, "--fail-on undecided").exits(4).says("no verdict on tuned");
     // A verdict that says more is no miss, whatever the chance of one was.
     run_plan(&scene, "calm", PLAN);
-    let same = scene.run("compare calm calm --regression 6%").exits(0);
-    assert!(one_line(&same.stdout).contains("1 of 1 is within 5% of before. Measured apart"));
-    let same = scene.run("compare calm calm --regression 6% --format json").exits(0).json();
+    run_plan(&scene, "again", PLAN);
+    let same = scene.run("compare calm again --regression 6%").exits(0);
+    let answer = "1 of 1 is within 5% of before beside plain. Measured apart";
+    assert!(one_line(&same.stdout).contains(answer), "{}", same.stdout);
+    let same = scene.run("compare calm again --regression 6% --format json").exits(0).json();
     assert!(list(&same["changes"])[0]["missed"].as_f64() > Some(0.5), "{same}");
     compare(&scene, "--regression 3%").exits(2).says("is a trifle at a margin of 5%");
     compare(&scene, "--regression 400%").exits(2).says("a percentage");
@@ -176,6 +184,12 @@ fn a_slower_machine_is_no_slower_contender() {
     scene.write("after/plan.toml", &plan);
     let done = compare(&scene, "").exits(0);
     assert!(done.stdout.contains("tuned is what it was"), "{}", done.stdout);
+    let says = "1 of 1 is within 5% of before beside plain. plain itself is 0.50 times as fast as \
+                before at 1 of 1 figures.";
+    assert!(one_line(&done.stdout).contains(says), "{}", done.stdout);
+    let done = compare(&scene, "--fail-on slower,reference").exits(4);
+    done.says("fails: work, wall_time: plain ");
+    scene.run("compare after before --fail-on reference").exits(0);
 }
 
 #[test]
@@ -198,7 +212,66 @@ fn only_like_is_compared_with_like() {
     let says = "tuned: mount: nothing in the baseline, [\"noatime\"] in the run";
     assert!(done.stdout.contains(says), "{}", done.stdout);
     scene.run("compare before gone").exits(1).says("holds no run.json");
-    compare(&scene, "--metric iops").exits(2).says("no round of the baseline has it");
+    compare(&scene, "--metric iops").exits(2).says("no run measured \"iops\"");
+    let typo = compare(&scene, "--metric wal_time,cpu_time").exits(2);
+    typo.says("no run measured \"wal_time\": did you mean wall_time?");
+    scene.run("compare after after").exits(2).says("both are one run: after, started ");
+}
+
+/// Whoever changes the settings in question can't choose by what they are judged.
+#[test]
+fn the_change_does_not_set_its_own_margin() {
+    let scene = Scene::new();
+    run_plan(&scene, "before", PLAN);
+    run_plan(&scene, "after", &slowed().replace("rounds = 6", "rounds = 6\nmargin = \"50%\""));
+    let done = compare(&scene, "").exits(4);
+    let says = "Judged by the baseline's plan: a margin of 5% (50% in the run's).";
+    assert!(one_line(&done.stdout).contains(says), "{}", done.stdout);
+    compare(&scene, "--margin 50%").exits(0);
+    // Another figure to be judged by is no way out either.
+    let other = "command = [\"true\"]\nprimary = [\"cpu_time\"]";
+    run_plan(&scene, "other", &slowed().replace("command = [\"true\"]", other));
+    scene.run("compare before other").exits(4).says("tuned is slower than before");
+    let anew = scene.run("compare before after --rerun --output new --format json");
+    assert_eq!(anew.exits(4).json()["margin"], "5%");
+}
+
+#[test]
+fn what_disappears_does_not_pass_the_gate() {
+    let scene = Scene::new();
+    let third = "[[contender]]\n    name = \"third\"\n    file_system = \"btrfs\"\n\n    [[work";
+    run_plan(&scene, "before", &PLAN.replace("[[work", third));
+    run_plan(&scene, "after", &seeded(PLAN, 12));
+    let done = compare(&scene, "").exits(4).says("fails: work, third: the run does not hold it");
+    let answer = "Fails: work, third: the run does not hold it. after against before 1 of 2 is \
+                  lost, 1 is within 5% of before beside plain.";
+    assert!(one_line(&done.stdout).starts_with(answer), "{}", done.stdout);
+    let markdown = compare(&scene, "--format markdown").exits(4).stdout;
+    let first = "# after against before\n\n**Fails: work, third: the run does not hold it.**\n";
+    assert!(markdown.starts_with(first), "{markdown}");
+    let gate = compare(&scene, "--format json").exits(4).json()["gate"].clone();
+    assert_eq!((&gate["status"], list(&gate["fails"]).len()), (&4.into(), 1), "{gate}");
+    assert_eq!(list(&gate["on"]), ["slower", "failed", "lost", "terms"]);
+    compare(&scene, "--fail-on slower,failed").exits(0);
+}
+
+#[test]
+fn speed_that_was_bought_with_the_journal_does_not_pass_the_gate() {
+    let scene = Scene::new();
+    let plan = PLAN.replace("\"xfs\"", "\"ext4\"");
+    let bare = "\"tuned\"\n    mkfs = [\"-O\", \"^has_journal\"]";
+    let faster = seeded(&plan, 12).replace("name = \"tuned\"", &format!("name = {bare}"));
+    run_plan(&scene, "before", &plan);
+    run_plan(&scene, "after", &faster.replace("tuned = 1.5", "tuned = 3.0"));
+    let why = "fails: on other terms than before: tuned (no journal: ";
+    let done = compare(&scene, "").exits(4).says(why);
+    let says = "1 of 1 is better. But now on other terms than before: tuned (no journal";
+    assert!(one_line(&done.stdout).contains(says), "{}", done.stdout);
+    compare(&scene, "--fail-on slower,failed,lost").exits(0);
+    let terms = compare(&scene, "--format json").exits(4).json()["terms"].clone();
+    assert_eq!((list(&terms["now"]).len(), list(&terms["before"]).len()), (1, 0), "{terms}");
+    let back = scene.run("compare after before --fail-on terms").exits(0).stdout;
+    assert!(one_line(&back).contains("Before on other terms than now: tuned (no"), "{back}");
 }
 
 #[test]

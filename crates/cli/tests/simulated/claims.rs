@@ -162,3 +162,19 @@ fn a_claim_of_what_is_not_there_is_refused_before_the_first_trial() {
     let whys: Vec<_> = list(&document["claims"]).iter().map(|it| text(&it["why"])).collect();
     assert_eq!(whys[0], "the run has no contender tuned");
 }
+
+/// Two builds as two works of one run, as docs/ci.md has it.
+#[test]
+fn the_recipe_for_ones_own_code_is_a_gate() {
+    let page = include_str!("../../../../docs/ci.md");
+    let plan = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let line = page.lines().find(|line| line.starts_with("fsverdict report gate")).unwrap();
+    let line = line.strip_prefix("fsverdict ").unwrap();
+    let scene = Scene::new();
+    let plan = format!("place = \"sim\"\nseed = 3\n{plan}");
+    run_plan(&scene, "gate", &plan);
+    scene.run(line).exits(0);
+    let scene = Scene::new();
+    run_plan(&scene, "gate", &plan.replace("at_least = 0.95", "at_least = 1.2"));
+    scene.run(line).exits(4);
+}

@@ -163,7 +163,7 @@ fn series(kind: &Kind, plan: &Plan, draws: &mut Draws) -> String {
         Side { run, plan, records }
     };
     let sides: Vec<Side> = nights.iter().map(side).collect();
-    let history = history(&sides, &[]);
+    let history = history(&sides, &[]).expect("no metric is asked for");
     let its = history.series.iter().find(|it| it.contender == "it").expect("it was measured");
     let ratios = its.points.iter().filter_map(|point| point.ratio);
     let ratios: Vec<String> = ratios.map(|ratio| format!("{ratio:.6}")).collect();

@@ -10,22 +10,23 @@
 use std::collections::BTreeMap;
 
 use super::apart::{Apart, Rounds, chance_of_each};
-use super::compare::{alpha, shared, void, voids};
+use super::compare::{alpha, noticed, shared, voids};
+use super::in_both::{Both, Task, known};
 use super::interval::Course;
 use super::lane::Lane;
 use super::not_measured::{failed, too_few};
-use super::pairs::{Which, pairs, unit_of};
+use super::pairs::{Which, unit_of};
 use super::shared::Sharing;
 use super::terms::{self, Side};
 use crate::model::{
-    Across, Change, Family, Finding, Incomparable, Measured, NotCompared, Percent, Plan, Record,
-    ReferenceChange, Term, Verdict, Workload, Zeros, median,
+    Across, Change, Family, Finding, Incomparable, Measured, OtherTerms, Percent, Plan, Record,
+    ReferenceChange, Stop, Term, Verdict, Voided, median,
 };
 
 /// What is asked of two runs.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// In these metrics; in the run's primary ones where there are none.
+    /// In these metrics; in the baseline's primary ones where there are none.
     pub metrics: Vec<String>,
     /// Differences below it are trivial.
     pub margin: Percent,
@@ -40,20 +41,25 @@ pub struct Asked {
 /// Fails where the runs are not alike, hold no reference together, or nothing at all can be
 /// compared.
 pub fn across(baseline: Side, run: Side, asked: &Asked) -> Result<Across, Incomparable> {
-    let Asked { metrics, margin, regression, .. } = asked;
     if !asked.across_machines {
         one_machine(baseline, run)?;
     }
     alike(baseline, run)?;
+    let judged = run.plan.judged_as(baseline.plan);
+    let (own, run) = (run.plan, Side { plan: &judged, ..run });
     let reference = run.plan.reference();
     if !run.plan.has_same(baseline.plan, reference) {
         return Err(Incomparable::Reference { reference: reference.into() });
     }
-    let (tasks, left_out) = tasks(baseline, run, metrics);
+    let sides = [baseline, run];
+    known(&sides, &asked.metrics)?;
+    let noticed = sides.map(|it| noticed(it.plan, it.records));
+    let both = Both { baseline, run, own, metrics: &asked.metrics, noticed: &noticed[0] };
+    let (tasks, left_out) = both.tasks();
     if tasks.is_empty() {
         return Err(Incomparable::Nothing { left_out });
     }
-    let bench = Bench::new(baseline, run, &tasks, asked);
+    let bench = Bench::new(sides, &tasks, asked, &noticed);
     let of_one = |one: &Task, other: &Task| {
         (&one.workload.name, one.contender) == (&other.workload.name, other.contender)
     };
@@ -61,18 +67,108 @@ pub fn across(baseline: Side, run: Side, asked: &Asked) -> Result<Across, Incomp
     let mut not_measured = failed(baseline, run);
     not_measured.extend(changes.iter().filter_map(too_few));
     Ok(Across {
-        baseline: baseline.run.name.clone(),
-        run: run.run.name.clone(),
-        measured: Measured::Apart,
-        margin: *margin,
-        regression: *regression,
-        confidence: run.plan.judgement.confidence,
-        differences: terms::differences(baseline, run),
         not_measured,
         left_out,
         references: bench.references(&tasks),
         changes,
+        ..uncompared(baseline, Side { plan: own, ..run }, asked, Measured::Apart, &noticed)
     })
+}
+
+/// What two runs say of each other before any change between them is known, for those who measure
+/// it anew.
+pub fn before_changes(baseline: Side, run: Side, asked: &Asked) -> Across {
+    let noticed = [baseline, run].map(|it| noticed(it.plan, it.records));
+    uncompared(baseline, run, asked, Measured::Together, &noticed)
+}
+
+fn uncompared(
+    baseline: Side,
+    run: Side,
+    asked: &Asked,
+    measured: Measured,
+    noticed: &[Vec<Finding>; 2],
+) -> Across {
+    Across {
+        baseline: baseline.run.name.clone(),
+        run: run.run.name.clone(),
+        measured,
+        margin: asked.margin,
+        regression: asked.regression,
+        confidence: baseline.plan.judgement.confidence,
+        gate: None,
+        notes: notes(baseline, run, asked),
+        terms: other_terms(baseline.plan, run.plan, noticed),
+        differences: terms::differences(baseline, run),
+        not_measured: Vec::new(),
+        left_out: Vec::new(),
+        references: Vec::new(),
+        changes: Vec::new(),
+    }
+}
+
+/// What to know of the two before anything else.
+fn notes(baseline: Side, run: Side, asked: &Asked) -> Vec<String> {
+    let mut notes = judged_otherwise(baseline.plan, run.plan, asked);
+    for (which, side) in [("baseline", baseline), ("run", run)] {
+        if matches!(side.run.stop, None | Some(Stop::Interrupted)) {
+            notes.push(format!("The {which} was interrupted, or still goes on."));
+        }
+    }
+    if baseline.run.started > run.run.started {
+        notes.push("The baseline started later than the run: are they the right way round?".into());
+    }
+    notes
+}
+
+/// So many works with other metrics are named; more are counted.
+const WORKS_NAMED: usize = 3;
+
+/// What the run's plan declares of its judgement, where it is judged by the baseline's.
+fn judged_otherwise(baseline: &Plan, own: &Plan, asked: &Asked) -> Vec<String> {
+    let judged = own.judged_as(baseline);
+    let (before, now) = (&baseline.judgement, &own.judgement);
+    let mut ways = Vec::new();
+    let mut way = |what: &str, by: String, own: String| {
+        if by != own {
+            ways.push(format!("{what} {by} ({own} in the run's)"));
+        }
+    };
+    if asked.margin == before.margin {
+        way("a margin of", before.margin.to_string(), now.margin.to_string());
+    }
+    way("a confidence of", before.confidence.to_string(), now.confidence.to_string());
+    let family = |family: Family| if family == Family::Run { "the run" } else { "each workload" };
+    way("an error shared over", family(before.family).into(), family(now.family).into());
+    way("ratios to", judged.reference().into(), own.reference().into());
+    let works = judged.workloads.iter().zip(&own.workloads);
+    let other = works.filter(|(judged, own)| judged.primary() != own.primary());
+    let other: Vec<_> = other.filter(|_| asked.metrics.is_empty()).collect();
+    for (judged, own) in other.iter().take(WORKS_NAMED) {
+        let what = format!("at {}", judged.name);
+        way(&what, judged.primary().join(", "), own.primary().join(", "));
+    }
+    if other.len() > WORKS_NAMED {
+        ways.push(format!("at {} works more its metrics", other.len() - WORKS_NAMED));
+    }
+    match ways.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("Judged by the baseline's plan: {}.", ways.join("; "))],
+    }
+}
+
+/// On what other terms contenders were measured that both plans hold. By what is advised they are
+/// known: the evidence names others.
+fn other_terms(baseline: &Plan, run: &Plan, noticed: &[Vec<Finding>; 2]) -> OtherTerms {
+    let is_held = |name: &String| [baseline, run].iter().all(|it| it.contender(name).is_some());
+    let only = |one: &[Finding], other: &[Finding]| -> Vec<Finding> {
+        let key = |it: &Finding| (it.contender.clone(), it.advice.clone());
+        let known: Vec<_> = other.iter().filter(|it| it.is_of_terms()).map(key).collect();
+        let its = one.iter().filter(|it| it.is_of_terms() && !known.contains(&key(it)));
+        its.filter(|it| it.contender.as_ref().is_some_and(is_held)).cloned().collect()
+    };
+    let [before, now] = noticed;
+    OtherTerms { now: only(now, before), before: only(before, now) }
 }
 
 /// Refuses runs of two machines: a processor or an architecture may be kinder to one contender than
@@ -100,97 +196,6 @@ fn alike(baseline: Side, run: Side) -> Result<(), Incomparable> {
     }
 }
 
-/// One comparison that can be made.
-struct Task<'a> {
-    workload: &'a Workload,
-    metric: String,
-    contender: &'a str,
-}
-
-/// What can be compared, in the order of the run's plan, and what can't.
-fn tasks<'a>(
-    baseline: Side,
-    run: Side<'a>,
-    metrics: &[String],
-) -> (Vec<Task<'a>>, Vec<NotCompared>) {
-    let mut tasks = Vec::new();
-    let mut left_out = Vec::new();
-    for workload in &run.plan.workloads {
-        let mut leave = |contender: Option<&str>, metric: Option<&str>, why: String| {
-            left_out.push(NotCompared {
-                workload: workload.name.clone(),
-                contender: contender.map(String::from),
-                metric: metric.map(String::from),
-                why,
-            });
-        };
-        if let Some(why) = other_work(baseline.plan, workload) {
-            leave(None, None, why);
-            continue;
-        }
-        let wanted = if metrics.is_empty() { workload.primary() } else { metrics.to_vec() };
-        let reference = run.plan.reference();
-        for contender in run.plan.contenders.iter().filter(|it| it.name != reference) {
-            let name = contender.name.as_str();
-            if baseline.plan.contender(name).is_none() {
-                leave(Some(name), None, "the baseline does not hold it".into());
-                continue;
-            }
-            for metric in &wanted {
-                if let Some(why) = other_cpu_time(baseline, run, &workload.name, metric) {
-                    leave(Some(name), Some(metric), why);
-                    continue;
-                }
-                let none = |side: &Side| {
-                    let both = [name, reference].map(|it| (workload.name.as_str(), it));
-                    pairs(side.records, &workload.name, metric, name, reference).is_empty()
-                        || Zeros::of(side.records, metric, both).is_some()
-                };
-                match (none(&baseline), none(&run)) {
-                    (false, false) => {
-                        tasks.push(Task { workload, metric: metric.clone(), contender: name });
-                    }
-                    (missing, _) => {
-                        let side = if missing { ("baseline", baseline) } else { ("run", run) };
-                        let why = no_pairs(side, &workload.name, metric, [name, reference]);
-                        leave(Some(name), Some(metric), why);
-                    }
-                }
-            }
-        }
-    }
-    let gone = baseline.plan.workloads.iter();
-    let gone = gone.filter(|it| run.plan.workloads.iter().all(|now| now.name != it.name));
-    left_out.extend(gone.map(|workload| NotCompared {
-        workload: workload.name.clone(),
-        contender: None,
-        metric: None,
-        why: "the run does not hold it".into(),
-    }));
-    (tasks, left_out)
-}
-
-/// Why a run has no ratio of the two.
-fn no_pairs((which, side): (&str, Side), workload: &str, metric: &str, both: [&str; 2]) -> String {
-    match Zeros::of(side.records, metric, both.map(|name| (workload, name))) {
-        Some(zeros) => format!("there is no ratio in the {which}: {}", zeros.said(both)),
-        None => {
-            format!("no round of the {which} has it for both {} and {}", both[0], both[1])
-        }
-    }
-}
-
-/// Why the baseline holds no such work, if it does not. What is judged of it may differ.
-fn other_work(baseline: &Plan, workload: &Workload) -> Option<String> {
-    let Some(before) = baseline.workloads.iter().find(|it| it.name == workload.name) else {
-        return Some("the baseline does not hold it".into());
-    };
-    let terms = terms::of_work(&[Some(before), Some(workload)]);
-    let Term { what, values, .. } = terms.into_iter().find(|it| !it.equal)?;
-    let [before, now] = terms::both(values);
-    Some(format!("it is other work: {what} was {before}, and is {now}"))
-}
-
 /// Gives up the plan's claims about works that are others in `asked`, which claims it.
 pub fn give_up_other_work(plan: &mut Plan, asked: &Plan) {
     let difference = |name: &String| {
@@ -211,13 +216,6 @@ pub fn give_up_other_work(plan: &mut Plan, asked: &Plan) {
     }
 }
 
-/// Why a metric of CPU time means something else in the other run, if it does.
-fn other_cpu_time(baseline: Side, run: Side, workload: &str, metric: &str) -> Option<String> {
-    let [before, now] = [baseline, run].map(|it| terms::cpu_by(it.records, workload, metric));
-    let (before, now) = before.zip(now).filter(|(before, now)| before != now)?;
-    Some(format!("the baseline counts it by {before}, the run by {now}"))
-}
-
 /// What all comparisons of two runs need.
 struct Bench<'a> {
     baseline: Side<'a>,
@@ -225,11 +223,17 @@ struct Bench<'a> {
     margin: f64,
     regression: f64,
     sharing: BTreeMap<&'a str, usize>,
-    findings: Vec<Finding>,
+    /// In the baseline, and in the run.
+    noticed: &'a [Vec<Finding>; 2],
 }
 
 impl<'a> Bench<'a> {
-    fn new(baseline: Side<'a>, run: Side<'a>, tasks: &[Task<'a>], asked: &Asked) -> Bench<'a> {
+    fn new(
+        [baseline, run]: [Side<'a>; 2],
+        tasks: &[Task<'a>],
+        asked: &Asked,
+        noticed: &'a [Vec<Finding>; 2],
+    ) -> Bench<'a> {
         let mut sharing: BTreeMap<&str, usize> = BTreeMap::new();
         for task in tasks {
             *sharing.entry(&task.workload.name).or_default() += 1;
@@ -237,10 +241,18 @@ impl<'a> Bench<'a> {
         if run.plan.judgement.family == Family::Run {
             sharing.values_mut().for_each(|sharing| *sharing = tasks.len());
         }
-        let mut findings = void(baseline.plan, baseline.records);
-        findings.extend(void(run.plan, run.records));
         let [margin, regression] = [asked.margin, asked.regression].map(|it| it.0.ln_1p());
-        Bench { baseline, run, margin, regression, sharing, findings }
+        Bench { baseline, run, margin, regression, sharing, noticed }
+    }
+
+    /// What takes the ground from a comparison, in the baseline or in the run.
+    fn voided(&self, workload: &str, both: [&str; 2]) -> Option<Voided> {
+        let of = |by_run: bool| {
+            let finding = self.noticed[usize::from(by_run)].iter();
+            let finding = finding.clone().find(|it| voids(it, workload, both))?.clone();
+            Some(Voided { by_run, finding })
+        };
+        of(false).or_else(|| of(true))
     }
 
     /// Those of one contender at one work.
@@ -277,7 +289,7 @@ impl<'a> Bench<'a> {
         let apart = Apart::of(runs, alpha);
         let said = apart.said(&Apart::of(first, alpha), self.margin);
         let both = [contender, reference];
-        let void = self.findings.iter().any(|finding| voids(finding, &workload.name, both));
+        let voided = self.voided(&workload.name, both);
         let (unit, better) = unit_of(self.run.records, &workload.name, metric);
         let high = said.interval.high.exp();
         let done = runs[0].count.min(runs[1].count);
@@ -300,7 +312,8 @@ impl<'a> Bench<'a> {
             baseline_rounds: runs[0].count,
             rounds: runs[1].count,
             sharing: self.sharing[workload.name.as_str()] as u32,
-            verdict: if void { Verdict::Void } else { said.verdict },
+            verdict: if voided.is_some() { Verdict::Void } else { said.verdict },
+            voided,
             missed: Some(apart.missed(self.regression, self.margin)),
             rounds_needed: needed.filter(|rounds| is_open && *rounds > done),
             moved: courses.iter().flatten().any(|course| course.moved),
@@ -355,7 +368,7 @@ mod tests {
 
     use super::super::testing::{phase, plan, record, run};
     use super::*;
-    use crate::model::{CpuTime, Failure, Outcome, Phase, Run, Sample, Unit};
+    use crate::model::{CpuTime, Failure, Key, Outcome, Phase, Run, Sample, Unit};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -462,7 +475,122 @@ mod tests {
         let now = plan(&PLAN.replace("name = \"c\"", "name = \"d\""));
         let found = compared([&before, &now], [BEFORE, BEFORE]).unwrap();
         assert_eq!(verdicts(&found).into_keys().collect::<Vec<_>>(), ["b"]);
-        assert_eq!(found.left_out[0].contender.as_deref(), Some("d"));
+        let left_out: Vec<(&str, bool)> =
+            found.left_out.iter().map(|it| (it.contender.as_deref().unwrap(), it.lost)).collect();
+        assert_eq!(left_out, [("d", false), ("c", true)]);
+    }
+
+    fn lost(across: &Across) -> Vec<String> {
+        across.left_out.iter().filter(|it| it.lost).map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_the_baseline_judged_and_the_run_has_not_is_lost() {
+        let before = plan(PLAN);
+        let deleted = plan(&PLAN.replace("[[contender]]\n        name = \"c\"\n", ""));
+        let found = compared([&before, &deleted], [BEFORE, BEFORE]).unwrap();
+        assert_eq!(lost(&found), ["unpack, c: the run does not hold it"]);
+        // None of its trials is there, and no failure.
+        let (all, mut now) = (records(BEFORE, 0), records(BEFORE, 1));
+        now.retain(|it| it.key.contender != "c");
+        let found = pair(&before, &all, &now).unwrap();
+        let why = "no round of the run has it for both c and a";
+        assert_eq!(lost(&found), [format!("unpack, c, wall_time: {why}")]);
+        assert_eq!(lost(&pair(&before, &now, &all).unwrap()), [""; 0], "nor did the baseline");
+        let works = |names: &[&str]| {
+            let work = |name: &&str| format!("[[workload]]\nname = \"{name}\"\ncommand = \"x\"\n");
+            let works: String = names.iter().map(work).collect();
+            plan(&PLAN.replace("[judgement]", &format!("{works}[judgement]")))
+        };
+        let more = |records: Vec<Record>| {
+            let mut all = records.clone();
+            let other = |it: Record| Record { key: Key { workload: "w".into(), ..it.key }, ..it };
+            all.extend(records.into_iter().map(other));
+            all
+        };
+        let (plans, all) = ([works(&["w"]), works(&[])], more(records(BEFORE, 0)));
+        let runs = [facts("6.1"), facts("6.12")];
+        let side = |it: usize| Side { run: &runs[it], plan: &plans[it], records: &all };
+        let found = across(side(0), side(1), &asked()).unwrap();
+        assert_eq!(lost(&found), ["w: the run does not hold it"]);
+        assert_eq!(found.left_out[0].figures, 2, "of two contenders");
+    }
+
+    #[test]
+    fn the_run_does_not_choose_by_what_it_is_judged() {
+        let before = plan(PLAN);
+        let slower = [("a", 1.0), ("b", 2.4), ("c", 0.5)];
+        let [margin, confidence, family, primary, reference] = [
+            ("[judgement]", "[judgement]\nmargin = \"50%\""),
+            ("[judgement]", "[judgement]\nconfidence = \"80%\""),
+            ("[judgement]", "[judgement]\nfamily = \"run\""),
+            ("cache = \"warm\"", "cache = \"warm\"\nprimary = [\"cpu_time\"]"),
+            ("reference = \"a\"", "reference = \"c\""),
+        ]
+        .map(|(from, to)| {
+            let now = plan(&PLAN.replace(from, to));
+            let found = compared([&before, &now], [BEFORE, slower]).unwrap();
+            assert_eq!(verdicts(&found)["b"], Verdict::Slower, "{to}");
+            assert_eq!(found.confidence, Percent(0.95));
+            found
+        });
+        let note = |across: &Across| across.notes[0].clone();
+        let by = |what: &str| format!("Judged by the baseline's plan: {what}.");
+        assert_eq!(note(&margin), by("a margin of 5% (50% in the run's)"));
+        assert_eq!(note(&confidence), by("a confidence of 95% (80% in the run's)"));
+        let of = "an error shared over each workload (the run in the run's)";
+        assert_eq!(note(&family), by(of));
+        assert_eq!(note(&primary), by("at unpack wall_time (cpu_time in the run's)"));
+        assert_eq!(note(&reference), by("ratios to a (c in the run's)"));
+        let why = "unpack, cpu_time: the baseline does not judge it; --metric compares it";
+        assert_eq!(primary.left_out[0].to_string(), why);
+        assert!(!primary.left_out[0].lost);
+    }
+
+    #[test]
+    fn who_is_on_other_terms_than_before_is_named() {
+        let ext4 = PLAN.replace("[[contender]]", "[[contender]]\nfile_system = \"ext4\"");
+        let bare = "name = \"b\"\nmkfs = [\"-O\", \"^has_journal\"]";
+        let (with, without) = (plan(&ext4), plan(&ext4.replace("name = \"b\"", bare)));
+        let of = |plans: [&Plan; 2]| {
+            let terms = compared(plans, [BEFORE, BEFORE]).unwrap().terms;
+            let names = |its: Vec<Finding>| {
+                its.into_iter().filter_map(|it| it.contender).collect::<Vec<_>>()
+            };
+            [names(terms.now), names(terms.before)]
+        };
+        assert_eq!(of([&with, &without]), [vec!["b".to_string()], vec![]]);
+        assert_eq!(of([&without, &with]), [vec![], vec!["b".to_string()]]);
+        assert_eq!(of([&without, &without]), [[""; 0], [""; 0]]);
+    }
+
+    #[test]
+    fn a_metric_that_no_run_has_is_no_reason_to_leave_it_out() {
+        let (plan, runs) = (plan(PLAN), [facts("6.1"), facts("6.12")]);
+        let all = [records(BEFORE, 0), records(BEFORE, 1)];
+        let side = |it: usize| Side { run: &runs[it], plan: &plan, records: &all[it] };
+        let asked = Asked { metrics: vec!["wall_time".into(), "wal_time".into()], ..asked() };
+        let refused = across(side(0), side(1), &asked).unwrap_err().to_string();
+        assert_eq!(refused, "no run measured \"wal_time\": did you mean wall_time?");
+    }
+
+    #[test]
+    fn the_wrong_order_and_a_run_that_was_interrupted_are_said() {
+        let plan = plan(PLAN);
+        let all = [records(BEFORE, 0), records(BEFORE, 1)];
+        let of = |starts: [&str; 2], stop| {
+            let run = |started: &str| Run {
+                started: started.into(),
+                stop: Some(Stop::Settled),
+                ..facts(started)
+            };
+            let runs = [run(starts[0]), Run { stop, ..run(starts[1]) }];
+            let side = |it: usize| Side { run: &runs[it], plan: &plan, records: &all[it] };
+            across(side(0), side(1), &asked()).unwrap().notes
+        };
+        assert_eq!(of(["1", "2"], Some(Stop::Settled)), [""; 0]);
+        assert!(of(["2", "1"], Some(Stop::Settled))[0].starts_with("The baseline started later"));
+        assert!(of(["1", "2"], Some(Stop::Interrupted))[0].starts_with("The run was interrupted"));
     }
 
     #[test]
@@ -488,6 +616,9 @@ mod tests {
         let found = compared([&plan, &plan], [BEFORE, zero]).unwrap();
         let why = "there is no ratio in the run: b was 0 in 8 of 8 rounds, a in none";
         assert_eq!(found.left_out[0].why, why);
+        assert!(found.left_out[0].lost, "the baseline had a ratio");
+        let back = compared([&plan, &plan], [zero, BEFORE]).unwrap();
+        assert!(!back.left_out[0].lost);
     }
 
     #[test]
@@ -502,6 +633,10 @@ mod tests {
             let found = across(side(before), side(now), &asked()).unwrap();
             assert_eq!(verdicts(&found)["b"], Verdict::Void);
             assert_ne!(verdicts(&found)["c"], Verdict::Void);
+            let change = &found.changes[0];
+            assert_eq!(change.is_lost(), std::ptr::eq(now, &bad), "the baseline judged it");
+            let finding = &change.voided.as_ref().unwrap().finding;
+            assert_eq!(finding.contender.as_deref(), Some("b"));
         }
     }
 

@@ -144,6 +144,14 @@ pub(super) fn void(plan: &Plan, records: &[Record]) -> Vec<Finding> {
     audit::Audited::of(plan, records).voiding(plan, &duplicate_rules(plan))
 }
 
+/// The same, and on what terms contenders were measured.
+pub(super) fn noticed(plan: &Plan, records: &[Record]) -> Vec<Finding> {
+    let mut audited = audit::Audited::of(plan, records);
+    let mut findings = audited.voiding(plan, &duplicate_rules(plan));
+    findings.extend(audited.of_terms(plan));
+    findings
+}
+
 /// The rules for the duplicate, by the number of metrics that share its error.
 pub(super) fn duplicate_rules(plan: &Plan) -> BTreeMap<usize, Shared> {
     let mut rules = BTreeMap::new();

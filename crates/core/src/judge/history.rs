@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::compare::{alpha, shared, sharing, void, voids};
 use super::hosts::{self, Seen, Together};
+use super::in_both::known;
 use super::interval::Course;
 use super::lane::Lane;
 use super::nights::Night;
@@ -19,13 +20,14 @@ use super::shared::Shared;
 use super::steps::{self, Courses, Step};
 use super::terms::{Side, cpu_by, machine, other_facts};
 use crate::model::{
-    Bed, Difference, Finding, Fleet, FleetChange, History, Past, Plan, Point, Record, Sample,
-    Series, Shift, Verdict, Workload, Zeros, median,
+    Bed, Difference, Finding, Fleet, FleetChange, History, Incomparable, Past, Plan, Point, Record,
+    Sample, Series, Shift, Verdict, Workload, Zeros, median,
 };
 
 /// The history of `runs`, which are in order of time, in `metrics`, or in what each run judges
-/// where none are given.
-pub fn history(runs: &[Side], metrics: &[String]) -> History {
+/// where none are given. Fails where no run has one of them.
+pub fn history(runs: &[Side], metrics: &[String]) -> Result<History, Incomparable> {
+    known(runs, metrics)?;
     let mut rules = Rules::default();
     let mut tracks: Vec<Track> = Vec::new();
     for (run, side) in runs.iter().enumerate() {
@@ -49,17 +51,20 @@ pub fn history(runs: &[Side], metrics: &[String]) -> History {
     }
     let mut courses = Courses::default();
     tracks.iter_mut().for_each(|track| track.find(runs, &mut courses));
+    let gaps: Vec<Vec<usize>> =
+        (0..tracks.len()).map(|place| gaps(&tracks, place, runs, metrics)).collect();
+    tracks.iter_mut().zip(gaps).for_each(|(track, gaps)| track.series.gaps = gaps);
     let fleets = fleets(&tracks, runs, &mut courses);
     let several = runs.iter().any(|side| machine(side.run) != machine(runs[0].run));
     let named = |Track { series, machine, .. }: Track| Series {
         machine: several.then_some(machine),
         ..series
     };
-    History {
+    Ok(History {
         runs: (0..runs.len()).map(|place| past(runs, place)).collect(),
         series: tracks.into_iter().map(named).collect(),
         fleets,
-    }
+    })
 }
 
 fn past(runs: &[Side], place: usize) -> Past {
@@ -259,6 +264,8 @@ fn add(
         machine: None,
         points: vec![point],
         silent: 0,
+        gaps: Vec::new(),
+        stands_out: None,
         shifts: Vec::new(),
         trend: None,
         unclear: None,
@@ -278,9 +285,18 @@ impl Track {
             return;
         };
         let (of, nights): (Vec<usize>, Vec<Night>) = said.into_iter().unzip();
-        let series = &mut self.series;
-        match courses.of(&nights, margin.0.ln_1p()) {
-            steps::Course::Still(visible) => series.visible = visible.map(f64::exp),
+        let (series, margin) = (&mut self.series, margin.0.ln_1p());
+        match courses.of(&nights, margin) {
+            steps::Course::Still(visible) => {
+                let out = courses.last_stands_out(&nights, margin);
+                series.stands_out = out.map(f64::exp);
+                // What the others would have shown: one run far out makes all look unsteady.
+                let others = out.map(|_| courses.of(&nights[..nights.len() - 1], margin));
+                series.visible = match others {
+                    Some(steps::Course::Still(visible)) => visible.map(f64::exp),
+                    _ => visible.map(f64::exp),
+                };
+            }
             steps::Course::Steadily(whole) => series.trend = Some(whole.exp()),
             steps::Course::Unclear(whole) => series.unclear = Some(whole.exp()),
             steps::Course::Stepped(steps) => {
@@ -288,6 +304,36 @@ impl Track {
             }
         }
     }
+}
+
+/// The runs that should have measured a figure and did not: their plans have it, and their machine
+/// is its own. Of series of one name it is the one that was measured last before.
+fn gaps(tracks: &[Track], place: usize, runs: &[Side], metrics: &[String]) -> Vec<usize> {
+    let Track { machine, series, .. } = &tracks[place];
+    let key = |it: &Track| {
+        let Series { workload, metric, contender, .. } = &it.series;
+        (workload.clone(), metric.clone(), contender.clone(), it.machine.clone())
+    };
+    let own = key(&tracks[place]);
+    let named: Vec<&Track> = tracks.iter().filter(|it| key(it) == own).collect();
+    let last_before = |track: &Track, run: usize| {
+        track.series.points.iter().map(|it| it.run).filter(|it| *it < run).max()
+    };
+    let is_planned = |run: &usize| {
+        let (side, metric) = (&runs[*run], &series.metric);
+        let work = side.plan.workloads.iter().find(|it| it.name == series.workload);
+        let judged =
+            work.map(|it| if metrics.is_empty() { it.primary() } else { metrics.to_vec() });
+        judged.is_some_and(|it| it.contains(metric))
+            && side.plan.contender(&series.contender).is_some()
+            && name_of_machine(*side) == *machine
+    };
+    let is_gap = |run: &usize| {
+        let measured = named.iter().flat_map(|it| &it.series.points).any(|it| it.run == *run);
+        let last = named.iter().filter_map(|it| last_before(it, *run)).max();
+        !measured && last.is_some() && last == last_before(&tracks[place], *run)
+    };
+    (0..runs.len()).filter(|run| is_planned(run) && is_gap(run)).collect()
 }
 
 /// A change with what came with it; `of` has the run of each night.
@@ -437,7 +483,7 @@ mod tests {
             .zip(plans)
             .map(|((run, records), plan)| Side { run, plan, records })
             .collect();
-        history(&sides, &[])
+        history(&sides, &[]).unwrap()
     }
 
     fn plans(count: usize) -> Vec<Plan> {
@@ -466,7 +512,7 @@ mod tests {
             let mut all = records(0, 1.0, first);
             all.extend(records(0, 1.0, again).into_iter().filter(|it| it.key.contender == "b"));
             let side = Side { run: &run, plan: &plan, records: &all };
-            history(&[side], &[]).series.iter().map(|it| it.points[0]).collect::<Vec<_>>()
+            history(&[side], &[]).unwrap().series.iter().map(|it| it.points[0]).collect::<Vec<_>>()
         };
         let [reference, contender] = &said(1.25, 1.25)[..] else { panic!() };
         assert_eq!((reference.rounds, contender.rounds), (4, 4));
@@ -487,6 +533,46 @@ mod tests {
         assert_eq!(contender.points[0].ratio, None);
         let reference = &of(&plans(6), |_| (0.0, 1.0)).series[0];
         assert_eq!((reference.silent, reference.visible), (6, None), "{reference:?}");
+    }
+
+    /// "Last" would be three nights old, and nothing would say so.
+    #[test]
+    fn runs_in_which_a_contender_failed_are_gaps() {
+        let plans = plans(8);
+        let of = |failed: &[usize], plans: &[Plan]| {
+            let runs: Vec<(Run, Vec<Record>)> = (0..8)
+                .map(|number| {
+                    let mut all = records(number, 1.0, 1.0);
+                    all.retain(|it| it.key.contender == "a" || !failed.contains(&number));
+                    (facts_of(number, "6.1"), all)
+                })
+                .collect();
+            let sides = runs.iter().zip(plans);
+            let sides = sides.map(|((run, records), plan)| Side { run, plan, records });
+            let series = history(&sides.collect::<Vec<_>>(), &[]).unwrap().series;
+            series.into_iter().map(|it| (it.gaps.clone(), it.gone_for())).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[2, 5, 6, 7], &plans), [(vec![], 0), (vec![2, 5, 6, 7], 3)]);
+        let mut shrunk = plans.clone();
+        shrunk[7].contenders.truncate(1);
+        assert_eq!(of(&[7], &shrunk), [(vec![], 0), (vec![], 0)], "nobody planned it");
+    }
+
+    #[test]
+    fn the_last_run_stands_out_and_the_others_show_what_they_showed() {
+        let scatter = |number: usize| 1.0 + (number * 7 % 5) as f64 / 200.0;
+        let contender = |drop: f64, count: usize| {
+            let last = count - 1;
+            let times =
+                move |number| (1.0, scatter(number) * if number == last { drop } else { 1.0 });
+            of(&plans(count), times).series.remove(1)
+        };
+        let (calm, dropped) = (contender(1.0, 10), contender(1.5, 10));
+        assert_eq!((calm.stands_out, calm.has_changed()), (None, false));
+        assert!((dropped.stands_out.unwrap() - 1.0 / 1.5).abs() < 0.02, "{dropped:?}");
+        assert_eq!(dropped.shifts, [], "one run makes no change");
+        assert_eq!(dropped.visible, contender(1.0, 9).visible);
+        assert_eq!(contender(1.04, 10).stands_out, None, "a trifle");
     }
 
     #[test]
@@ -559,7 +645,7 @@ mod tests {
         let series = |runs: &[(Run, Vec<Record>)], metric: &str| {
             let side = |(run, records)| Side { run, plan: &plan, records };
             let sides: Vec<Side> = runs.iter().map(|(run, records)| side((run, records))).collect();
-            let mut history = history(&sides, &[metric.to_string()]);
+            let mut history = history(&sides, &[metric.to_string()]).unwrap();
             history.series.retain(|it| !it.is_of_reference());
             history.series.into_iter().map(|it| (it.variant, it.machine)).collect::<Vec<_>>()
         };
@@ -584,7 +670,7 @@ mod tests {
         let runs: Vec<(Run, Vec<Record>)> =
             (0..12).flat_map(|night| ["x", "yy", "zzz"].map(|it| on(night, it))).collect();
         let sides = runs.iter().map(|(run, records)| Side { run, plan: &plan, records });
-        let history = history(&sides.collect::<Vec<_>>(), &[]);
+        let history = history(&sides.collect::<Vec<_>>(), &[]).unwrap();
         let fleet = history.fleets.iter().find(|it| it.contender == "b").unwrap();
         assert_eq!((fleet.machines.len(), fleet.days.len()), (3, 12));
         let [change] = &fleet.changes[..] else { panic!("{fleet:?}") };

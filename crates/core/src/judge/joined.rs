@@ -51,7 +51,7 @@ fn verdicts(sides: &[Side], comparisons: &[&[Comparison]]) -> Vec<Abreast> {
     }
     for row in &mut rows {
         row.unlike = unlike(sides, row);
-        row.accord = Accord::of(row.runs.iter().flatten().map(|it| it.verdict));
+        row.accord = Accord::of(row.runs.iter().flatten());
     }
     rows
 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use super::nights::{ForSteps, Line, NIGHTS_MIN, Night, SQUARES_MIN, Weighted};
 use super::student::{two_sided_quantile, two_sided_tail};
-use crate::model::Draws;
+use crate::model::{Draws, median};
 
 /// The chance of a change that is found where there is none.
 const LEVEL: f64 = 0.01;
@@ -84,6 +84,9 @@ pub struct Courses {
     /// By the number of nights: of each simulated series without a change how much its most
     /// outstanding stretch explains, in order.
     still: BTreeMap<usize, Vec<f64>>,
+    /// By the number of nights before the last one: how far that is from their middle in one of a
+    /// hundred simulated series without a change, in their deviations.
+    far: BTreeMap<usize, f64>,
 }
 
 impl Courses {
@@ -165,6 +168,37 @@ impl Courses {
         })
     }
 
+    /// How far the last night is from the middle of those before, in ln units, where it stands out:
+    /// beyond the margin, and so far as in one of a hundred series without a change. One night is
+    /// no change, and two are one.
+    pub fn last_stands_out(&mut self, nights: &[Night], margin: f64) -> Option<f64> {
+        let (last, before) = nights.split_last()?;
+        if before.len() < FEWEST {
+            return None;
+        }
+        let values: Vec<f64> = before.iter().map(|night| night.value).collect();
+        let (middle, deviation) = robust(&values);
+        // What its own rounds leave open is no more than luck either.
+        let own = (last.of_a_round / f64::from(last.rounds)).sqrt();
+        let away = last.value - middle;
+        let far = self.far(before.len()) * deviation.max(own);
+        (away.abs() > margin && away.abs() > far).then_some(away)
+    }
+
+    fn far(&mut self, before: usize) -> f64 {
+        *self.far.entry(before).or_insert_with(|| {
+            let mut draws = Draws::new(before as u64);
+            let mut away = || {
+                let values: Vec<f64> = (0..before).map(|_| draws.normal()).collect();
+                let (middle, deviation) = robust(&values);
+                (draws.normal() - middle).abs() / deviation
+            };
+            let mut all: Vec<f64> = (0..DRAWS).map(|_| away()).collect();
+            all.sort_by(f64::total_cmp);
+            all[(all.len() as f64 * (1.0 - LEVEL)) as usize]
+        })
+    }
+
     /// The size of a change in the middle that would have been found in four cases of five.
     fn visible(&mut self, values: &Weighted) -> f64 {
         let freedom = (values.len() - 2) as f64;
@@ -175,6 +209,16 @@ impl Courses {
         let deviation = (values.squares() / (freedom + 1.0)).sqrt();
         (t + FOUR_IN_FIVE) * deviation * (4.0 / values.len() as f64).sqrt()
     }
+}
+
+/// The median, and how far values are from it, as a normal standard deviation: by their median
+/// too, so that one far out is nothing to either.
+fn robust(values: &[f64]) -> (f64, f64) {
+    /// A normal standard deviation over the median distance.
+    const NORMAL: f64 = 1.482_602;
+    let middle = median(values.iter().copied()).unwrap_or(0.0);
+    let distance = median(values.iter().map(|value| (value - middle).abs())).unwrap_or(0.0);
+    (middle, (NORMAL * distance).max(SQUARES_MIN.sqrt()))
 }
 
 /// The share of random orders in which a stretch explains as much, if it is under [`LEVEL`].
@@ -423,6 +467,23 @@ mod tests {
         let (stretch, explained) = values.clearest().unwrap();
         assert!([stretch.start, stretch.end].contains(&28), "{stretch:?}");
         assert_eq!(chance_in_any_order(&values, explained), None);
+    }
+
+    #[test]
+    fn a_last_night_stands_out_seldom_by_luck_and_always_by_a_third() {
+        let share = |drop: f64, before: usize| {
+            let (mut draws, mut courses) = (Draws::new(5), Courses::default());
+            let made = Made { nights: before + 1, noise: 0.02, level: |_| 0.0 };
+            let mut stands_out = || {
+                let mut nights = made.nights(&mut draws);
+                nights[before].value -= drop;
+                courses.last_stands_out(&nights, 0.0).is_some()
+            };
+            (0..1000).filter(|_| stands_out()).count()
+        };
+        assert!(share(0.0, 5) <= 20 && share(0.0, 12) <= 20);
+        assert!(share(0.4, 12) >= 990);
+        assert_eq!(share(9.0, 3), 0, "too few");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Side<'a> {
 
 /// What differs between two runs, whether or not they can be compared. What the work is stands
 /// with what is left out for it.
-pub fn differences(baseline: Side, run: Side) -> Vec<Difference> {
+pub(super) fn differences(baseline: Side, run: Side) -> Vec<Difference> {
     let sides = [baseline, run];
     let mut terms = facts(&sides);
     terms.extend(of_plan(&sides, "bed", |plan| Some(&plan.bed)));

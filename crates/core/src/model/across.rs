@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Better, Comparison, Contender, Percent, Plan, Unit, Verdict};
+use super::{Better, Comparison, Contender, Finding, Percent, Plan, Unit, Verdict, Workload};
 
 /// What the baseline's contender is called where both are measured anew, before its own name.
 pub const BASELINE: &str = "baseline:";
@@ -30,8 +30,43 @@ pub struct NotCompared {
     pub contender: Option<String>,
     /// The metric; `None`: all of them.
     pub metric: Option<String>,
+    /// So many figures it would have been.
+    #[serde(default)]
+    pub figures: u32,
+    /// The baseline judged it: what disappears is nothing that was found to be as good as before.
+    #[serde(default)]
+    pub lost: bool,
     /// Why, as the end of a sentence.
     pub why: String,
+}
+
+/// On what other terms contenders were measured that both runs hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherTerms {
+    /// In the run, and not in the baseline.
+    pub now: Vec<Finding>,
+    /// In the baseline, and not in the run.
+    pub before: Vec<Finding>,
+}
+
+/// What makes a change void.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Voided {
+    /// It is the run that measured something else; otherwise the baseline did.
+    pub by_run: bool,
+    /// What was noticed.
+    pub finding: Finding,
+}
+
+/// What a gate makes of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// The exit status.
+    pub status: u8,
+    /// What shuts it, as it was asked for: `slower`, `failed`.
+    pub on: Vec<String>,
+    /// What shut it, each as a sentence without its end; none where it is open.
+    pub fails: Vec<String>,
 }
 
 /// Who could not be measured, as the gate has to know.
@@ -108,6 +143,9 @@ pub struct Change {
     pub sharing: u32,
     /// The verdict on the change.
     pub verdict: Verdict,
+    /// Why it is void, if it is; `None` in one run, whose own report says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voided: Option<Voided>,
     /// The chance that two such runs don't show a regression of [`Across::regression`] to be one of
     /// more than the margin. `None` in one run.
     #[serde(default)]
@@ -141,6 +179,7 @@ impl From<&Comparison> for Change {
             rounds: compared.rounds,
             sharing: compared.sharing,
             verdict: compared.verdict,
+            voided: None,
             missed: None,
             rounds_needed: None,
             moved: compared.moved,
@@ -173,6 +212,15 @@ pub struct Across {
     pub regression: Percent,
     /// Chance that all intervals of a workload hold.
     pub confidence: Percent,
+    /// What a gate makes of it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+    /// What to know before anything else: sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Who is on other terms than before.
+    #[serde(default)]
+    pub terms: OtherTerms,
     /// What is not the same for both.
     pub differences: Vec<Difference>,
     /// Who failed, or has too few rounds.
@@ -208,6 +256,8 @@ pub enum Incomparable {
     Reference { reference: String },
     #[error("the runs have no contender of the same name")]
     NoContender,
+    #[error("no run measured {metric:?}: {meant}")]
+    Metric { metric: String, meant: String },
     #[error("{}", nothing(left_out))]
     Nothing { left_out: Vec<NotCompared> },
 }
@@ -237,6 +287,30 @@ impl fmt::Display for NotCompared {
     }
 }
 
+impl Change {
+    /// Both runs have the rounds that an interval takes.
+    pub fn has_interval(&self) -> bool {
+        self.high.is_some()
+    }
+
+    /// Its interval rules out a regression of that size.
+    pub fn excludes(&self, regression: Percent) -> bool {
+        self.verdict != Verdict::Void && self.low > 1.0 / (1.0 + regression.0)
+    }
+
+    /// It is void, though the baseline was not.
+    pub fn is_lost(&self) -> bool {
+        self.voided.as_ref().is_some_and(|it| it.by_run)
+    }
+
+    /// How many times as good the contender itself is as before, whatever the reference did. That
+    /// is no verdict: the hour is in it.
+    pub fn of_itself(&self) -> Option<f64> {
+        let [before, now] = self.medians?;
+        self.better.ratio(now, before)
+    }
+}
+
 impl Across {
     /// Of whom a change is told: runs apart know a contender beside the reference alone.
     pub fn whose(&self, change: &Change) -> String {
@@ -253,6 +327,38 @@ impl Across {
         let moved = move |it: &&ReferenceChange| it.ratio.is_some_and(|it| it.ln().abs() > margin);
         self.references.iter().filter(moved)
     }
+
+    /// How many times as good as before the reference and the contender are, each by itself, where
+    /// it is the reference that moved: beyond the margin, and the contender not the way that the
+    /// change has.
+    pub fn moved_instead(&self, change: &Change) -> Option<[f64; 2]> {
+        let margin = self.margin.0.ln_1p();
+        let is_its = |it: &&ReferenceChange| {
+            (&it.workload, &it.metric) == (&change.workload, &change.metric)
+        };
+        let reference = self.references.iter().find(is_its)?.ratio?;
+        let own = change.of_itself()?;
+        // In the direction of the change.
+        let way = match change.verdict {
+            verdict if verdict.is_worse() => -1.0,
+            verdict if verdict.is_better() => 1.0,
+            _ => return None,
+        };
+        let is_so = -way * reference.ln() > margin && way * own.ln() < margin;
+        is_so.then_some([reference, own])
+    }
+
+    /// A regression would probably have been overlooked, and nothing rules one out.
+    pub fn is_blind(&self, change: &Change) -> bool {
+        change.verdict == Verdict::Undecided
+            && change.missed.is_some_and(|chance| chance > 0.5)
+            && !change.excludes(self.regression)
+    }
+
+    /// What was compared, by these.
+    pub fn count(&self, is: impl Fn(&Change) -> bool) -> usize {
+        self.changes.iter().filter(|it| is(it)).count()
+    }
 }
 
 impl Plan {
@@ -266,6 +372,28 @@ impl Plan {
             true => shared.into_iter().filter(changed).collect(),
             false => shared,
         }
+    }
+
+    /// This plan, judged as `baseline` declares it: who changes the margin, or what is judged,
+    /// together with the settings would be the judge of the change.
+    #[must_use]
+    pub fn judged_as(&self, baseline: &Plan) -> Plan {
+        let mut plan = self.clone();
+        let Plan { judgement, .. } = baseline;
+        plan.judgement.margin = judgement.margin;
+        plan.judgement.confidence = judgement.confidence;
+        plan.judgement.family = judgement.family;
+        let reference = baseline.reference();
+        if self.reference() != reference && self.has_same(baseline, reference) {
+            plan.judgement.reference = Some(reference.into());
+        }
+        for workload in &mut plan.workloads {
+            let is_its = |it: &&Workload| it.is_same_work(workload);
+            if let Some(before) = baseline.workloads.iter().find(is_its) {
+                workload.primary.clone_from(&before.primary);
+            }
+        }
+        plan
     }
 
     /// Both plans hold the contender of that name, with the same settings.
@@ -300,6 +428,14 @@ impl Plan {
     }
 }
 
+impl Workload {
+    /// It is the same work, of which perhaps something else is judged.
+    pub fn is_same_work(&self, other: &Workload) -> bool {
+        let unjudged = |it: &Workload| Workload { primary: Vec::new(), ..it.clone() };
+        unjudged(self) == unjudged(other)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,6 +446,20 @@ mod tests {
              file_system = \"xfs\"\nmkfs = [{mkfs}]\n[[workload]]\nname = \"w\"\ncommand = \"x\"\n"
         );
         Plan::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn who_changes_the_margin_is_judged_by_the_one_before() {
+        let judged = |margin: &str, primary: &str| {
+            let text = "[[contender]]\nname = \"a\"\n[[workload]]\nname = \"w\"\ncommand = \"x\"\n";
+            let text = format!("{text}primary = [{primary}]\n[judgement]\nmargin = \"{margin}\"");
+            Plan::parse(&text).unwrap()
+        };
+        let (before, now) = (judged("5%", "\"wall_time\""), judged("50%", "\"cpu_time\""));
+        assert_eq!(now.judged_as(&before), before);
+        let mut other = now.clone();
+        other.workloads[0].name = "v".into();
+        assert_eq!(other.judged_as(&before).workloads, other.workloads, "of other work, its own");
     }
 
     #[test]

@@ -58,6 +58,12 @@ pub struct Series {
     pub points: Vec<Point>,
     /// So many of them say nothing of what it did: they are void, or have a 0 and so no ratio.
     pub silent: u32,
+    /// The runs since its first whose plans have it, and that did not measure it: the contender
+    /// failed. Places in [`History::runs`].
+    pub gaps: Vec<usize>,
+    /// Where no change is known and the last run stands out, as seldom one does where nothing
+    /// changed: how many times as good it is as the middle of those before. One run is no change.
+    pub stands_out: Option<f64>,
     /// The runs with which it changed.
     pub shifts: Vec<Shift>,
     /// Where it did not change at once but steadily: goodness in the last run over that in the
@@ -74,6 +80,17 @@ impl Series {
     /// It is the reference's own: nothing divides out what the machine was like.
     pub fn is_of_reference(&self) -> bool {
         self.contender == self.reference
+    }
+
+    /// It changed, at once or steadily.
+    pub fn has_changed(&self) -> bool {
+        !self.shifts.is_empty() || self.trend.is_some() || self.unclear.is_some()
+    }
+
+    /// The runs at the end that did not measure it.
+    pub fn gone_for(&self) -> usize {
+        let last = self.points.last().map_or(0, |point| point.run);
+        self.gaps.iter().filter(|run| **run > last).count()
     }
 }
 

@@ -63,6 +63,8 @@ pub enum Accord {
     Alone,
     /// All say the same.
     Same,
+    /// All say better, or all worse, and two intervals have no point in common: not by as much.
+    OtherSize,
     /// Not all say the same, but none says better where another says worse.
     Mixed,
     /// One says better, another worse.
@@ -70,15 +72,22 @@ pub enum Accord {
 }
 
 impl Accord {
-    /// Of these verdicts.
-    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Accord {
-        let says = |it: &Verdict| ![Verdict::Void, Verdict::Undecided].contains(it);
-        let said: Vec<Verdict> = verdicts.into_iter().filter(says).collect();
-        let better = said.iter().any(|it| it.is_better());
-        let worse = said.iter().any(|it| it.is_worse());
+    /// Of these comparisons.
+    pub fn of<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Accord {
+        let says = |it: &&Comparison| ![Verdict::Void, Verdict::Undecided].contains(&it.verdict);
+        let said: Vec<&Comparison> = comparisons.into_iter().filter(says).collect();
+        let better = said.iter().any(|it| it.verdict.is_better());
+        let worse = said.iter().any(|it| it.verdict.is_worse());
+        let low = said.iter().map(|it| it.low).fold(0.0, f64::max);
+        let high = said.iter().filter_map(|it| it.high).fold(f64::INFINITY, f64::min);
         match said.as_slice() {
             [] | [_] => Accord::Alone,
-            [first, others @ ..] if others.iter().all(|it| it == first) => Accord::Same,
+            [first, others @ ..] if others.iter().all(|it| it.verdict == first.verdict) => {
+                match low > high && (better || worse) {
+                    true => Accord::OtherSize,
+                    false => Accord::Same,
+                }
+            }
             _ if better && worse => Accord::Opposed,
             _ => Accord::Mixed,
         }
@@ -103,7 +112,32 @@ mod tests {
             (vec![Faster, Undecided, SlowerSizeOpen], Accord::Opposed),
             (vec![Slower, SlowerSizeOpen], Accord::Mixed),
         ] {
-            assert_eq!(Accord::of(verdicts.clone()), accord, "{verdicts:?}");
+            let its = verdicts.iter().map(|it| said(*it, [0.9, 1.1])).collect::<Vec<_>>();
+            assert_eq!(Accord::of(&its), accord, "{verdicts:?}");
         }
+    }
+
+    #[test]
+    fn the_same_way_by_another_size_is_not_the_same() {
+        let of = |verdict, all: &[[f64; 2]]| {
+            let its = all.iter().map(|it| said(verdict, *it)).collect::<Vec<_>>();
+            Accord::of(&its)
+        };
+        let apart = [[1.356, 1.656], [1.107, 1.311]];
+        assert_eq!(of(Verdict::Faster, &apart), Accord::OtherSize);
+        assert_eq!(of(Verdict::Faster, &[[1.3, 1.656], [1.107, 1.311]]), Accord::Same);
+        assert_eq!(of(Verdict::Undecided, &apart), Accord::Alone);
+        let trifles = [[0.97, 0.98], [1.01, 1.02]];
+        assert_eq!(of(Verdict::Equivalent, &trifles), Accord::Same, "none has a way");
+    }
+
+    fn said(verdict: Verdict, [low, high]: [f64; 2]) -> Comparison {
+        let document = serde_json::json!({
+            "workload": "w", "metric": "wall_time", "unit": Unit::Seconds,
+            "better": Better::Lower, "contender": "b", "reference": "a", "ratio": null,
+            "low": low, "high": high, "rounds": 6, "verdict": verdict, "median": null,
+            "reference_median": null, "moved": false,
+        });
+        serde_json::from_value(document).unwrap()
     }
 }

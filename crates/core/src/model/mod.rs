@@ -66,8 +66,8 @@ mod zeros;
 
 pub use above::Above;
 pub use across::{
-    Across, BASELINE, Change, Difference, Incomparable, Measured, NotCompared, NotMeasured,
-    ReferenceChange,
+    Across, BASELINE, Change, Difference, Gate, Incomparable, Measured, NotCompared, NotMeasured,
+    OtherTerms, ReferenceChange, Voided,
 };
 pub use astray::{Astray, Forbidden};
 pub use attachment::Attachment;

@@ -48,3 +48,10 @@ pub struct Run {
     #[serde(default)]
     pub elapsed_s: f64,
 }
+
+impl Run {
+    /// What tells it from all others: its name, when it began, and its seed.
+    pub fn identity(&self) -> (&str, &str, u64) {
+        (&self.name, &self.started, self.seed)
+    }
+}

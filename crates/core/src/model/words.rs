@@ -76,6 +76,11 @@ impl Words {
         format!("{} times as {}", precise(ratio), self.times)
     }
 
+    /// What a ratio of it is of: "fast", "sparing".
+    pub fn goodness(&self) -> &'static str {
+        self.times
+    }
+
     /// The verdict in a table's cell: what is not fast is better.
     pub fn label(&self, verdict: Verdict) -> String {
         match self.better.as_str() {

@@ -57,6 +57,11 @@ pub(super) fn name(severity: Severity) -> &'static str {
 /// Who was not measured on the terms of the others, and what that means: to be read with the first
 /// ratio.
 pub(super) fn unequal<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
+    Some(format!("Not on equal terms: {}.", on_terms(findings)?))
+}
+
+/// Who is on terms of their own, each with the reason: "c1 and c3 (no journal); c2 (no flush)".
+pub(super) fn on_terms<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for finding in findings.into_iter().filter(|it| it.is_of_terms()) {
         let name = finding.contender.clone().unwrap_or_default();
@@ -67,7 +72,7 @@ pub(super) fn unequal<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Op
     }
     let said = |(reason, names): &(&str, Vec<String>)| format!("{} ({reason})", listed(names));
     let said: Vec<String> = reasons.iter().map(said).collect();
-    (!said.is_empty()).then(|| format!("Not on equal terms: {}.", said.join("; ")))
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// The kinds, the gravest first; of those one of unequal terms; then the one that concerns the most

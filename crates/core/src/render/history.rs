@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use super::json;
 use super::paint::fitted;
-use super::words::ratio as times;
+use super::words::{counted, ratio as times};
 use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift, precise};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
@@ -20,7 +20,7 @@ pub(super) fn shown(series: &Series, value: f64) -> String {
 
 /// For a terminal; ends with a line break.
 pub fn history(history: &History) -> String {
-    let mut out = runs(&history.runs);
+    let mut out = format!("{}\n{}", answer(history), runs(&history.runs));
     let mut workloads: Vec<&str> = Vec::new();
     for series in &history.series {
         if !workloads.contains(&series.workload.as_str()) {
@@ -33,13 +33,81 @@ pub fn history(history: &History) -> String {
         out += &format!("\n{workload}\n{}\n", table(history, &its));
         for series in its {
             let shifts = series.shifts.iter().map(|shift| shifted(history, series, shift));
-            shifts.chain(trend(history, series)).for_each(|line| out += &format!("  {line}\n"));
+            let besides = trend(history, series).into_iter().chain(last_run(history, series));
+            shifts.chain(besides).for_each(|line| out += &format!("  {line}\n"));
         }
         for fleet in history.fleets.iter().filter(|it| it.workload == workload) {
             together(fleet).iter().for_each(|line| out += &format!("  {line}\n"));
         }
     }
     fitted(&(out + &format!("\n{}\n", seen(history))))
+}
+
+/// So many figures are named in the answer; more are counted.
+const NAMED_MAX: usize = 3;
+
+/// How many figures changed, and which; and what the last run says that is no change yet.
+fn answer(history: &History) -> String {
+    let all = history.series.len();
+    let changed: Vec<&Series> = history.series.iter().filter(|it| it.has_changed()).collect();
+    let name = |it: &&Series| {
+        let ratio = it.shifts.last().map(|shift| shift.ratio);
+        let ratio = ratio.or(it.trend).or(it.unclear).unwrap_or(1.0);
+        format!("{}'s {} of {} {}×", it.workload, it.metric, name_of(history, it), times(ratio))
+    };
+    let mut named: Vec<String> = changed.iter().take(NAMED_MAX).map(name).collect();
+    let more = changed.len() - named.len();
+    named.extend((more > 0).then(|| format!("{more} more")));
+    let said = match named.is_empty() {
+        true => format!("None of {} changed, as far as they can show.", counted(all, "figure")),
+        false => format!("{} of {all} figures changed: {}.", changed.len(), named.join("; ")),
+    };
+    said + &news(history)
+}
+
+/// How many figures stand out in the last run, or have no longer been measured: sentences to
+/// follow others.
+pub(super) fn news(history: &History) -> String {
+    let of = |is: &dyn Fn(&Series) -> bool| history.series.iter().filter(|it| is(it)).count();
+    let out = of(&|it| it.stands_out.is_some());
+    let gone = of(&|it| it.gone_for() > 0);
+    let mut news = String::new();
+    if out > 0 {
+        news += &format!(" At {} the last run stands out.", counted(out, "figure"));
+    }
+    if gone > 0 {
+        news += &format!(
+            " {} no longer measured.",
+            match gone {
+                1 => "1 figure is".into(),
+                gone => format!("{gone} figures are"),
+            }
+        );
+    }
+    news
+}
+
+/// What is no change, and may become one: that the last run stands out, or that it did not measure
+/// the figure.
+pub(super) fn last_run(history: &History, series: &Series) -> Vec<String> {
+    let what = format!("{}: {}", series.metric, name_of(history, series));
+    let Some(last) = series.points.last().and_then(|it| history.runs.get(it.run)) else {
+        return Vec::new();
+    };
+    let when = format!("{} ({})", when(&history.runs, last), last.run);
+    let mut lines = Vec::new();
+    if let Some(ratio) = series.stands_out {
+        lines.push(format!(
+            "{what} stands out in its last run, {when}: {} times as good as the middle of those \
+             before; two in a row make a change.",
+            times(ratio)
+        ));
+    }
+    if series.gone_for() > 0 {
+        let runs = counted(series.gone_for(), "run");
+        lines.push(format!("{what} is not measured since {when}: {runs} without it."));
+    }
+    lines
 }
 
 /// What the column of that name says.
@@ -198,19 +266,23 @@ fn table(history: &History, series: &[&Series]) -> Grid {
 /// The widest picture of a series.
 const LINE_WIDTH: usize = 30;
 
-/// The last runs as bars: the ratios, or the medians of the reference.
+/// The last runs as bars: the ratios, or the medians of the reference; a dot where a run lacks it.
 fn line(series: &Series) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let skipped = series.points.len().saturating_sub(LINE_WIDTH);
-    let figure = |point: &Point| point.ratio.unwrap_or(point.median);
-    let values: Vec<f64> = series.points.iter().skip(skipped).map(figure).collect();
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let bar = |value: &f64| {
+    const GAP: char = '·';
+    let figure = |point: &Point| (point.run, Some(point.ratio.unwrap_or(point.median)));
+    let mut runs: Vec<(usize, Option<f64>)> = series.points.iter().map(figure).collect();
+    runs.extend(series.gaps.iter().map(|run| (*run, None)));
+    runs.sort_by_key(|(run, _)| *run);
+    let shown = &runs[runs.len().saturating_sub(LINE_WIDTH)..];
+    let values = || shown.iter().filter_map(|(_, value)| *value);
+    let low = values().fold(f64::INFINITY, f64::min);
+    let high = values().fold(f64::NEG_INFINITY, f64::max);
+    let bar = |value: f64| {
         let share = if high > low { (value - low) / (high - low) } else { 0.5 };
         BARS[(share * 7.0).round() as usize]
     };
-    values.iter().map(bar).collect()
+    shown.iter().map(|(_, value)| value.map_or(GAP, bar)).collect()
 }
 
 /// What is not what it was: `kernel (6.1 before, 6.12 then)`.
@@ -385,6 +457,8 @@ mod tests {
             machine: None,
             points: (0..count).map(point).collect(),
             silent: 0,
+            gaps: Vec::new(),
+            stands_out: None,
             shifts: Vec::new(),
             trend: None,
             unclear: None,
@@ -439,6 +513,34 @@ mod tests {
         let unclear = "wall_time: ext4 became better, 1.25 times as good over 8 runs; too few to \
                        tell whether at once or steadily.";
         assert_eq!(trend(&of(&it), &it).as_deref(), Some(unclear));
+    }
+
+    #[test]
+    fn what_changed_is_said_first_and_what_the_last_run_lacks() {
+        let mut it = series(8);
+        assert_eq!(answer(&of(&it)), "None of 1 figure changed, as far as they can show.");
+        it.stands_out = Some(0.667);
+        let said = last_run(&of(&it), &it);
+        let says = "wall_time: ext4 stands out in its last run, 2026-03-08 (run8): 0.67 times as \
+                    good as the middle of those before; two in a row make a change.";
+        assert_eq!(said, [says]);
+        assert!(history(&of(&it)).starts_with("None of 1 figure changed"));
+        assert!(answer(&of(&it)).ends_with(" At 1 figure the last run stands out."));
+        let all = of(&it);
+        it.stands_out = None;
+        it.points.truncate(5);
+        it.points.remove(2);
+        it.gaps = vec![2, 5, 6, 7];
+        let gone = History { series: vec![it.clone()], ..all };
+        let says = "wall_time: ext4 is not measured since 2026-03-05 (run5): 3 runs without it.";
+        assert_eq!(last_run(&gone, &it), [says]);
+        assert_eq!(line(&it), "▅▅·▅▅···");
+        assert!(answer(&gone).ends_with(" 1 figure is no longer measured."));
+        it.trend = Some(0.8);
+        let changed = History { series: vec![it], ..gone };
+        assert!(
+            answer(&changed).starts_with("1 of 1 figures changed: w's wall_time of ext4 0.80×.")
+        );
     }
 
     #[test]

@@ -72,15 +72,17 @@ pub(super) fn answer(joined: &Joined) -> String {
 
 fn together(joined: &Joined) -> String {
     let of = |accord| joined.verdicts.iter().filter(move |it| it.accord == accord);
-    let [same, mixed] = [Accord::Same, Accord::Mixed].map(|accord| of(accord).count());
+    let [same, size, mixed] =
+        [Accord::Same, Accord::OtherSize, Accord::Mixed].map(|accord| of(accord).count());
     let opposed: Vec<String> = of(Accord::Opposed).map(|it| turned(joined, it)).collect();
-    let all = same + mixed + opposed.len();
+    let all = same + size + mixed + opposed.len();
     if all == 0 {
         return "No comparison has a verdict in two of these runs: there is nothing to compare."
             .into();
     }
     let s = if all == 1 { "" } else { "s" };
     let mut parts = vec![format!("{same} with the same verdict")];
+    parts.extend((size > 0).then(|| format!("{size} the same way by another size")));
     if mixed > 0 {
         parts.push(format!("{mixed} where the verdicts differ"));
     }
@@ -229,6 +231,7 @@ fn side_by_side(joined: &Joined, rows: &[&Abreast], preset: &str) -> Grid {
         let together = match row.accord {
             Accord::Alone => "",
             Accord::Same => "same verdict",
+            Accord::OtherSize => "same way, other size",
             Accord::Mixed => "differ",
             Accord::Opposed => "opposed",
         };
@@ -409,7 +412,7 @@ mod tests {
     #[test]
     fn what_is_open_is_no_verdict_that_runs_share() {
         use Verdict::{Faster, Undecided};
-        let row = |verdicts: [Verdict; 2]| Abreast {
+        let row = |runs: Vec<Option<Comparison>>| Abreast {
             workload: "w".into(),
             metric: "wall_time".into(),
             unit: Unit::Seconds,
@@ -417,8 +420,11 @@ mod tests {
             contender: "b".into(),
             reference: "a".into(),
             unlike: Vec::new(),
-            runs: verdicts.map(|it| Some(comparison("w", "b", it, 1.2))).to_vec(),
-            accord: Accord::of(verdicts),
+            accord: Accord::of(runs.iter().flatten()),
+            runs,
+        };
+        let runs = |verdicts: &[Verdict; 2]| {
+            verdicts.map(|it| Some(comparison("w", "b", it, 1.2))).to_vec()
         };
         let said = |rows: &[[Verdict; 2]]| {
             answer(&Joined {
@@ -426,7 +432,7 @@ mod tests {
                 terms: Vec::new(),
                 unlike: Vec::new(),
                 one_machine: true,
-                verdicts: rows.iter().map(|it| row(*it)).collect(),
+                verdicts: rows.iter().map(|it| row(runs(it))).collect(),
             })
         };
         let none = "No comparison has a verdict in two of these runs: there is nothing to compare.";

@@ -2,7 +2,10 @@
 
 use super::Report;
 use crate::model::claim::{Answer, Answered, Claim};
-use crate::model::{Better, Comparison, Plan, Run, Unit, Verdict};
+use crate::model::{
+    Across, Better, Change, Comparison, Measured, OtherTerms, Percent, Plan, ReferenceChange, Run,
+    Unit, Verdict,
+};
 
 /// A plan of so many contenders, `c0` the reference, and tests, and its comparisons by verdict.
 pub fn grid(verdicts: &[Vec<(Verdict, f64)>]) -> (Plan, Run, Vec<Comparison>) {
@@ -47,6 +50,43 @@ pub fn comparison(workload: &str, name: &str, verdict: Verdict, ratio: f64) -> C
         rounds_to_settle: (!verdict.is_settled()).then_some(20),
         seconds_to_settle: None,
         beaten_by: None,
+    }
+}
+
+/// Of `b`, at a metric of less that is better, whose own figure moved as the ratio did.
+pub fn change(verdict: Verdict, ratio: f64) -> Change {
+    let compared = comparison("w", "b", verdict, ratio);
+    Change { reference: "a".into(), medians: Some([3.06, 3.06 / ratio]), ..(&compared).into() }
+}
+
+/// Two runs with these changes beside `a`, which is so many times as good as before.
+pub fn apart(changes: Vec<Change>, reference: f64) -> Across {
+    let Change { workload, metric, unit, better, .. } = changes[0].clone();
+    let reference = ReferenceChange {
+        workload,
+        metric,
+        unit,
+        better,
+        reference: "a".into(),
+        baseline: 1.0,
+        run: 1.0 / reference,
+        ratio: Some(reference),
+    };
+    Across {
+        baseline: "before".into(),
+        run: "after".into(),
+        measured: Measured::Apart,
+        margin: Percent(0.05),
+        regression: Percent(0.1),
+        confidence: Percent(0.95),
+        gate: None,
+        notes: Vec::new(),
+        terms: OtherTerms::default(),
+        differences: Vec::new(),
+        not_measured: Vec::new(),
+        left_out: Vec::new(),
+        references: vec![reference],
+        changes,
     }
 }
 

@@ -332,6 +332,8 @@ mod tests {
             machine: None,
             points: [1.5, 7.0, 1.2, 1.2].into_iter().enumerate().map(point).collect(),
             silent: 0,
+            gaps: Vec::new(),
+            stands_out: None,
             shifts: vec![shift],
             trend: None,
             unclear: None,

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use super::super::figure::{Figure, Place, trends};
 use super::super::grid::Grid;
 use super::super::history::{
-    RUNS_MIN, came, candidates, chance, day, is_drawn, is_still, name_of, runs, shifted, shown,
-    together, trend, when, with,
+    RUNS_MIN, came, candidates, chance, day, is_drawn, is_still, last_run, name_of, news, runs,
+    shifted, shown, together, trend, when, with,
 };
 use super::page::Page;
 use super::parts;
@@ -28,7 +28,7 @@ pub fn page(history: &History) -> String {
         title: &title(history),
         version: env!("CARGO_PKG_VERSION"),
         above: format!("fsverdict history, {} to {}", days[0], days[1]),
-        answer: answer(history),
+        answer: answer(history) + &news(history),
         first: html! {},
         facts: runs(&history.runs).lines().map(String::from).collect(),
         contents: [("changes".into(), "Changes".into())]
@@ -193,7 +193,8 @@ fn changes(history: &History) -> Markup {
             with(shift),
         ]);
     }
-    let trends: Vec<String> = history.series.iter().filter_map(|it| trend(history, it)).collect();
+    let besides = |it| trend(history, it).into_iter().chain(last_run(history, it));
+    let trends: Vec<String> = history.series.iter().flat_map(besides).collect();
     html! {
         @if table.rows().is_empty() { p { "No change stands out." } }
         @else {
