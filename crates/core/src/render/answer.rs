@@ -56,14 +56,17 @@ fn alone_measured(report: &Report, matrix: &Matrix) -> String {
     format!("{name} alone was measured, at {tests} tests: it is compared with nobody.")
 }
 
-/// What the second way changes, and which of the two matters more. What is open is told below.
+/// What the second way changes, and which of the two matters more where there is room for both.
+/// What is open is told below.
 fn in_two_ways(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     let ways = matrix.ways.as_ref()?;
     let heads = columns::heads(report, matrix, ways, all);
     let after = ways.sentence(matters(report.plan, ways, report.comparisons));
-    let room = WORDS_MAX.saturating_sub(words_of(&after));
-    let head = heads.into_iter().find(|head| words_of(head) <= room).or_else(|| tally(all));
-    Some(head.into_iter().chain([after]).collect::<Vec<_>>().join(" "))
+    let with_after = heads.iter().map(|head| format!("{head} {after}"));
+    let said = with_after.chain(heads.iter().cloned()).find(|it| words_of(it) <= WORDS_MAX);
+    Some(
+        said.unwrap_or_else(|| tally(all).into_iter().chain([after]).collect::<Vec<_>>().join(" ")),
+    )
 }
 
 /// What differs, of that alone.

@@ -88,7 +88,7 @@ fn changes(
     each.filter_map(change).collect()
 }
 
-/// "worse at 4 of 9 (0.52-0.67×)"; a single one is named where that is asked for.
+/// "worse at 4 of 9 (0.52-0.67×)"; one that is alone is named where that is asked for.
 fn clause(matrix: &Matrix, ways: &Ways, all: &[Change], is_named: bool) -> String {
     let total = all.len();
     let ratio = |it: &Change| words::ratio_by(it.ratio, matrix.margin);
@@ -103,7 +103,7 @@ fn clause(matrix: &Matrix, ways: &Ways, all: &[Change], is_named: bool) -> Strin
         let place = match its.as_slice() {
             [only] if is_named => {
                 let doing = quoted(&matrix.tests[only.test].doing);
-                format!("{doing} on {}, 1 of {total}", ways.rows[only.row])
+                format!("{doing} on {} alone", ways.rows[only.row])
             }
             its => format!("{} of {total}", its.len()),
         };
@@ -160,12 +160,12 @@ mod tests {
     #[test]
     fn each_file_system_is_compared_with_itself_on_the_other_layers() {
         let said = answered([1.0, 0.8], [0.5, 0.5], 3.0);
-        let head = "Against none on the same file system, luks is worse at copies on xfs, 1 of 2 \
+        let head = "Against none on the same file system, luks is worse at copies on xfs alone \
                     (0.80×); raid1 is worse at 2 of 2 (0.50×). ";
         assert!(said.starts_with(head), "{said}");
         let said = answered([0.7, 0.8], [0.5, 1.3], 3.0);
-        let head = "luks is worse at 2 of 2 (0.70-0.80×); raid1 is better at 1 of 2 (1.30×) and \
-                    worse at 1 of 2 (0.50×).";
+        let head = "luks is worse at 2 of 2 (0.70-0.80×); raid1 is better at copies on xfs alone \
+                    (1.30×) and worse at copies on ext4 alone (0.50×).";
         assert!(said.contains(head), "{said}");
         let alike = answered([1.0, 1.0], [1.0, 1.0], 3.0);
         let head =
