@@ -7,7 +7,7 @@ use super::json;
 use super::paint::fitted;
 use super::sentence::{interval, rounds};
 use super::text::{marked, marked_list, visible};
-use super::words::{counted, listed};
+use super::words::{counted, from_to, listed};
 use crate::model::{
     Across, BASELINE, Change, Measured, Percent, ReferenceChange, Unit, Verdict, Words, precise,
 };
@@ -207,7 +207,7 @@ fn table(across: &Across, workload: &str, preset: &str) -> Grid {
         let cells = [change.metric.clone(), change.contender.clone()].into_iter();
         let cells = cells.chain(ratios.into_iter().filter(|_| apart).map(ratio));
         let interval = match change.high {
-            Some(high) => format!("{} to {}", precise(change.low), precise(high)),
+            Some(high) => from_to(change.low, high, precise),
             None => "-".into(),
         };
         let moved = change.moved && change.verdict != Verdict::Void;
