@@ -107,7 +107,7 @@ fn write_plan(file: &Path, plan: &Plan) -> Result<()> {
     let is_there = file.symlink_metadata().is_ok();
     ensure!(!is_there, "{} is there already: name another by --plan", file.display());
     plan.check()?;
-    Ok(write_whole(file, &toml::to_string(plan)?)?)
+    write_whole(file, &toml::to_string(plan)?)
 }
 
 /// Those of the layers that contenders of the plan are on, among which one chooses: what is asked
@@ -119,8 +119,8 @@ pub(super) fn stack(plan: &Plan, asked: Option<&Stack>) -> Result<String> {
     if stacks.contains(&name) {
         return Ok(name);
     }
-    let there = stacks.join(", ");
-    Err(Usage(format!("--layers {name}: no contender is on these; there is {there}")).into())
+    let there = stacks.join(" or --layers ");
+    Err(Usage(format!("no contender is on layers {name}: write --layers {there}")).into())
 }
 
 fn purpose(arguments: &Arguments) -> Result<Purpose> {

@@ -256,7 +256,7 @@ fn on_one_stack(plan: &mut Plan, asked: Option<&Stack>) -> Result<()> {
     others.retain(|stack| *stack != layers);
     if !others.is_empty() {
         let others = others.join(", --layers ");
-        remark!("chosen is among those on {layers}, for layers are no choice: --layers {others}");
+        remark!("compared are those on {layers}, for layers are no choice; or --layers {others}");
     }
     plan.contenders.retain(|it| it.stack() == layers);
     let reference = plan.judgement.reference.take();

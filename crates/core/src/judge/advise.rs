@@ -32,26 +32,19 @@ pub fn advise(
     margin: Percent,
     layers: &str,
 ) -> Advice {
+    let is_asked = |name: &str| plan.contender(name).is_some_and(|it| it.stack() == layers);
     let mut conditions = documented;
     if purpose.needs.contains(&Feature::Durability) {
         conditions.extend(durability(plan, records, &in_question(plan, purpose)));
     }
-    let is_asked = |name: &str| plan.contender(name).is_some_and(|it| it.stack() == layers);
     conditions.retain(|it| is_asked(&it.contender));
     let fails = |name: &str| conditions.iter().any(|it| it.contender == name && !it.met);
     let names = plan.contenders.iter().map(|it| it.name.as_str()).filter(|it| is_asked(it));
-    let mut candidates: Vec<&str> = names.filter(|name| !fails(name)).collect();
+    let candidates: Vec<&str> = names.filter(|name| !fails(name)).collect();
     let (counted, missing) = counted(plan, records, purpose, &candidates);
     let mut audited = Audited::of(plan, records);
     let findings = audited.voiding(plan, &duplicate_rules(plan));
-    let mut left_out = Vec::new();
-    candidates.retain(|name| match unfit(name, &counted, &findings, records) {
-        Some(why) => {
-            left_out.push((name.to_string(), why));
-            false
-        }
-        None => true,
-    });
+    let (candidates, left_out) = fit(candidates, &counted, &findings, records);
     let scores = [Which::Latest, Which::First].map(|which| {
         let of = |name: &&str| Scores::of(name, &counted, records, which);
         candidates.iter().map(|name| (*name, of(name))).collect::<BTreeMap<&str, Scores>>()
@@ -92,7 +85,7 @@ pub fn advise(
         weighed,
         missing,
         standings,
-        findings: flags(&mut audited, plan, &candidates),
+        findings: flags(&mut audited, plan, &candidates, is_asked),
         margin,
         confidence: plan.judgement.confidence,
     }
@@ -108,11 +101,18 @@ fn below(plan: &Plan, layers: &str) -> Option<Below> {
 /// The findings on what disks say of themselves: on a disk that says something else another
 /// contender may be the best. And those on the terms of `candidates`: who takes one of these takes
 /// its terms, too.
-fn flags(audited: &mut Audited, plan: &Plan, candidates: &[&str]) -> Vec<Finding> {
+fn flags(
+    audited: &mut Audited,
+    plan: &Plan,
+    candidates: &[&str],
+    is_asked: impl Fn(&str) -> bool,
+) -> Vec<Finding> {
     let mut findings = audited.of_terms(plan);
     findings.retain(|finding| {
-        let is_candidate = finding.contender.as_deref().is_some_and(|it| candidates.contains(&it));
-        finding.audit == Audit::DiskFlag || finding.is_of_terms() && is_candidate
+        let contender = finding.contender.as_deref();
+        let is_candidate = contender.is_some_and(|it| candidates.contains(&it));
+        let is_flag = finding.audit == Audit::DiskFlag && contender.is_none_or(&is_asked);
+        is_flag || finding.is_of_terms() && is_candidate
     });
     findings
 }
@@ -208,6 +208,20 @@ fn values(workload: &Workload, work: Work, option: &str) -> Vec<String> {
 fn figure(record: &Record, workload: &str, metric: &str) -> Option<f64> {
     let counts = record.is_measured() && record.key.workload == workload;
     record.sample(metric).filter(|_| counts)?.goodness()
+}
+
+/// Those of the candidates that can be compared, and why the others can't.
+fn fit<'a>(
+    candidates: Vec<&'a str>,
+    counted: &[Counted],
+    findings: &[Finding],
+    records: &[Record],
+) -> (Vec<&'a str>, Vec<(String, String)>) {
+    let why = |name: &str| unfit(name, counted, findings, records);
+    let (fit, others) = candidates.into_iter().partition(|name| why(name).is_none());
+    let others: Vec<&str> = others;
+    let told = others.into_iter().filter_map(|name| Some((name.to_string(), why(name)?)));
+    (fit, told.collect())
 }
 
 /// Why the contender can't be compared, if so, as the end of a sentence.
