@@ -902,8 +902,10 @@ mod tests {
             let wanted = purpose(USE);
             let mut scaled = wanted.clone();
             scaled.wants.iter_mut().for_each(|want| want.weight *= scale);
-            let one = advise("run", &first, &records, &wanted, Vec::new(), Percent(0.05), Layer::NONE);
-            let other = advise("run", &permuted, &records, &scaled, Vec::new(), Percent(0.05), Layer::NONE);
+            let of = |plan: &Plan, purpose: &Purpose| {
+                advise("run", plan, &records, purpose, Vec::new(), Percent(0.05), Layer::NONE)
+            };
+            let (one, other) = (of(&first, &wanted), of(&permuted, &scaled));
             let sorted = |answer: &Answer| match answer.clone() {
                 Answer::Equivalent(mut names)
                 | Answer::Even(mut names)

@@ -70,7 +70,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// A crash leaves its file system whole, as it comes: it has a journal, or writes to new places.
+    /// Its file system, as it comes, outlives a crash: by a journal, or by writing to new places.
     pub fn keeps_journal(&self) -> bool {
         !WITHOUT_JOURNAL.contains(&&*self.file_system)
     }

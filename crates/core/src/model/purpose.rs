@@ -348,8 +348,8 @@ pub enum Answer {
     Unmeasured,
 }
 
-/// Layers are a condition and no choice: who needs them has them on any file system, and a bare disk
-/// is always faster than an encrypted one.
+/// Layers are a condition and no choice: who needs them has them on any file system, and a bare
+/// disk is always faster than an encrypted one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Below {
     /// Those below all that were compared: `luks`, `none`.

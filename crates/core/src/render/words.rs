@@ -191,7 +191,7 @@ pub(super) fn span(low: f64, high: f64) -> String {
 }
 
 /// An interval of a ratio, whose ends `shown` shows.
-pub(super) fn from_to(low: f64, high: f64, shown: fn(f64) -> String) -> String {
+pub fn from_to(low: f64, high: f64, shown: fn(f64) -> String) -> String {
     let [is_low, is_high] = beyond(low, high);
     let low = if is_low { "under 0.001".into() } else { shown(low) };
     let high = if is_high { "over 1,000".into() } else { shown(high) };

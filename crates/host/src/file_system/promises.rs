@@ -57,8 +57,8 @@ impl Promises {
         ]
     }
 
-    /// Whether it has `feature` when it is made and mounted with `options`, among them parameters of
-    /// its module as `NAME=VALUE`, and what says so.
+    /// Whether it has `feature` when it is made and mounted with `options`, among them parameters
+    /// of its module as `NAME=VALUE`, and what says so.
     /// Durability is not promised but measured: of it nothing is known here.
     pub fn keeps(&self, feature: Feature, options: &[String]) -> (bool, String) {
         let words: Vec<&str> = options.iter().flat_map(|it| it.split([',', ' '])).collect();

@@ -216,8 +216,8 @@ fn less_redundant(plan: &Plan, spared: &Spared) -> Vec<Finding> {
             loses == Loses::Disk || it.layers.iter().any(is_such)
         };
         let keeps = |place| spared.first(place, &[loses]).is_none();
-        let advice = "don't call it faster for that, unless what a failed disk takes with it may be \
-                      lost";
+        let advice = "don't call it faster for that, unless what a failed disk takes with it may \
+                      be lost";
         let is_unequal = each().any(|(other, it)| keeps(other) && is_like(it));
         is_unequal.then(|| of_terms(contender, given.said(), advice))
     };
