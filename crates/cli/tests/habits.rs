@@ -119,6 +119,16 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
     assert!(done.stdout.lines().count() <= 30, "{}", done.stdout);
     let records: Vec<Value> = scene.records("run");
     assert!(records.iter().any(|it| text(&it["workload"]) == "deliveries"));
+    // Of a plan with layers those on the bare disk, unless others are asked for.
+    for (asked, names) in [("", "none"), ("--layers luks", "luks")] {
+        let layers = scene.run(&format!("for layers --on . {asked} --dry-run")).exits(0);
+        let said = one_line(&layers.stderr);
+        let all = ["ext4", "xfs", "btrfs"].map(|it| format!("{it} on {names}")).join(", ");
+        assert!(said.contains(&format!("compared {all} by")), "{said}");
+        assert!(said.contains(&format!("compared are those on {names}, for")), "{said}");
+    }
+    let none = scene.run("for layers --on . --layers raid5 --dry-run").exits(2);
+    none.says("no contender is on layers raid5: write --layers none or --layers luks");
     // A plan is a use, too.
     let advice = scene.run("for sqlite --on . --place sim --fs ext4,xfs --budget 40s").exits(0);
     assert!(one_line(&advice.stdout).contains("for sqlite"), "{}", advice.stdout);

@@ -1,15 +1,16 @@
 //! `fsverdict advise`: the best contender of a run for a use, with its evidence.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use fsverdict_core::model::{
-    Answer, Basis, Condition, Contender, Feature, Percent, Plan, Purpose, Record,
+    Answer, Basis, Condition, Contender, Feature, Layer, Mounted, Percent, Plan, Purpose, Record,
 };
 use fsverdict_core::{judge, render};
 use fsverdict_host::file_system;
 
+use super::arguments::Stack;
 use super::compare::Format;
 use super::plan::text_of;
 use crate::exit::{self, Usage};
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// online_growth, reflink, several_devices.
     #[arg(long, value_delimiter = ',', value_name = "FEATURE,...")]
     need: Vec<Feature>,
+    /// Choose among the contenders on these layers [default: the bare disk, or the first there is].
+    #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack)]
+    layers: Option<Stack>,
     /// Differences smaller than this are trivial [default: the run's].
     #[arg(long)]
     margin: Option<Percent>,
@@ -70,14 +74,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let loaded = Source::open(&arguments.run)?.load()?;
     let documented = documented(&loaded.plan, &loaded.records, &purpose);
     let margin = arguments.margin.unwrap_or(loaded.plan.judgement.margin);
-    let name = &loaded.run.name;
-    let advice = judge::advise(name, &loaded.plan, &loaded.records, &purpose, documented, margin);
+    let Loaded { run: of, plan, records, .. } = &loaded;
+    let layers = stack(plan, arguments.layers.as_ref())?;
+    let advice = judge::advise(&of.name, plan, records, &purpose, documented, margin, &layers);
+    let written = arguments.plan.as_ref().map(|it| it.display().to_string());
     if let Some(file) = &arguments.plan {
-        let is_there = file.symlink_metadata().is_ok();
-        ensure!(!is_there, "{} is there already: name another by --plan", file.display());
-        let plan = purpose.completed(&loaded.plan, &advice.missing);
-        plan.check()?;
-        write_whole(file, &toml::to_string(&plan)?)?;
+        write_plan(file, &purpose.completed(plan, &advice.missing))?;
     }
     let [run, file] = [Some(&arguments.run), arguments.purpose.as_ref()]
         .map(|path| path.map(|it| it.display().to_string()).unwrap_or_default());
@@ -85,10 +87,12 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         Some(_) => ["--use", &file],
         None => ["--for", arguments.name.as_deref().unwrap_or_default()],
     };
-    let typed = render::Typed {
-        words: &["fsverdict", "advise", &run, asked[0], asked[1]],
-        program: render::program(&loaded.run, &loaded.plan),
-    };
+    let mut words = vec!["fsverdict", "advise", &run, asked[0], asked[1]];
+    if arguments.layers.is_some() {
+        words.extend(["--layers", &layers]);
+    }
+    let program = render::program(of, plan);
+    let typed = render::Typed { words: &words, program, written: written.as_deref() };
     let text = match arguments.format {
         Format::Text => render::advice(&advice, &typed),
         Format::Markdown => render::advice_markdown(&advice, &typed),
@@ -96,6 +100,27 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     };
     say::print(&text)?;
     Ok(exit::DONE)
+}
+
+/// Writes the plan to a file that is not there yet.
+fn write_plan(file: &Path, plan: &Plan) -> Result<()> {
+    let is_there = file.symlink_metadata().is_ok();
+    ensure!(!is_there, "{} is there already: name another by --plan", file.display());
+    plan.check()?;
+    write_whole(file, &toml::to_string(plan)?)
+}
+
+/// Those of the layers that contenders of the plan are on, among which one chooses: what is asked
+/// for, or the first.
+pub(super) fn stack(plan: &Plan, asked: Option<&Stack>) -> Result<String> {
+    let mut stacks = plan.stacks();
+    let Some(asked) = asked else { return Ok(stacks.swap_remove(0)) };
+    let name = Contender { layers: asked.clone(), ..Contender::default() }.stack();
+    if stacks.contains(&name) {
+        return Ok(name);
+    }
+    let there = stacks.join(" or --layers ");
+    Err(Usage(format!("no contender is on layers {name}: write --layers {there}")).into())
 }
 
 fn purpose(arguments: &Arguments) -> Result<Purpose> {
@@ -120,7 +145,8 @@ fn purpose(arguments: &Arguments) -> Result<Purpose> {
 pub(super) fn is_decided(loaded: &Loaded, purpose: &Purpose) -> bool {
     let Loaded { run, plan, records, .. } = loaded;
     let (known, margin) = (documented(plan, records, purpose), plan.judgement.margin);
-    let advice = judge::advise(&run.name, plan, records, purpose, known, margin);
+    let Some(layers) = plan.stacks().into_iter().next() else { return false };
+    let advice = judge::advise(&run.name, plan, records, purpose, known, margin, &layers);
     let is_whole = advice.missing.is_empty() && advice.left_out.is_empty();
     is_whole && matches!(advice.answer, Answer::Best(_) | Answer::Equivalent(_))
 }
@@ -131,7 +157,9 @@ pub(super) fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> 
     let needs = purpose.needs.iter().filter(|feature| **feature != Feature::Durability);
     let all = needs.flat_map(|feature| plan.contenders.iter().map(move |it| (it, *feature)));
     all.map(|(contender, feature)| {
-        let kernels = mounted(contender, records);
+        let mounted = mounted(contender, records);
+        let kernels = mounted.map(|it| it.file_system.as_str());
+        let version = mounted.and_then(|it| it.version.as_deref());
         // The plan's word, or on bed `directory` the kernel's.
         let name = match contender.file_system.as_str() {
             "" => kernels.unwrap_or_default(),
@@ -141,11 +169,14 @@ pub(super) fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> 
             Some(kernels) => file_system::mounted_as(name, kernels),
             None => file_system::find(name),
         };
-        let options = [contender.mkfs.as_slice(), &contender.mount].concat();
+        let set = contender.module.iter().map(|(name, value)| format!("{name}={value}"));
+        let made = contender.mkfs.iter().chain(&contender.mount).chain(&contender.parameters);
+        let options: Vec<String> = made.cloned().chain(set).collect();
         let (met, basis, evidence) = match found {
             Some(it) => {
-                let (met, evidence) = it.promises.keeps(feature, &options);
-                (met, Basis::Documented, format!("{name}: {evidence}"))
+                let (met, evidence) = it.promises_of(version).keeps(feature, &options);
+                let name = [Some(name), version].into_iter().flatten().collect::<Vec<_>>();
+                (met, Basis::Documented, format!("{}: {evidence}", name.join(" ")))
             }
             None => {
                 let unknown = format!("nothing is known of the file system {name:?}");
@@ -157,8 +188,8 @@ pub(super) fn documented(plan: &Plan, records: &[Record], purpose: &Purpose) -> 
     .collect()
 }
 
-/// What the kernel calls what was mounted.
-fn mounted<'a>(contender: &Contender, records: &'a [Record]) -> Option<&'a str> {
+/// How it was mounted.
+fn mounted<'a>(contender: &Contender, records: &'a [Record]) -> Option<&'a Mounted> {
     let mut its = records.iter().filter(|record| record.key.contender == contender.name);
-    its.find_map(|record| Some(record.mounted.as_ref()?.file_system.as_str()))
+    its.find_map(|record| record.mounted.as_ref())
 }

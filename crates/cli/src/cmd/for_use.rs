@@ -8,14 +8,17 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use clap_complete::engine::ArgValueCandidates;
 use fsverdict_core::judge;
-use fsverdict_core::model::{Bed, BedKind, Bytes, Need, Place, Plan, Purpose, Span, Stop};
+use fsverdict_core::model::{
+    Above, Bed, BedKind, Bytes, Contender, Layer, Need, Place, Plan, Purpose, Span, Stop,
+    module_file,
+};
 use fsverdict_core::render::{self, Recommendation, Report};
 use fsverdict_host::bed::{self, Consent, Consents};
 use fsverdict_host::file_system;
 use fsverdict_host::place::doctor::Machine;
 use fsverdict_host::place::facts;
 
-use super::arguments::{Arguments as RunArguments, PlaceName, Until};
+use super::arguments::{Arguments as RunArguments, PlaceName, Stack, Until};
 use super::{advise, plan, run};
 use crate::exit::{self, Usage};
 use crate::say::{self, remark};
@@ -45,6 +48,10 @@ pub struct Arguments {
         add = ArgValueCandidates::new(offers::file_systems)
     )]
     fs: Vec<String>,
+    /// Of a plan whose contenders are on several layers those on these [default: the bare disk, or
+    /// the first there is].
+    #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack)]
+    layers: Option<Stack>,
     /// Time at most.
     #[arg(long, value_name = "TIME", default_value = "30m")]
     budget: Span,
@@ -227,6 +234,7 @@ fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<
             leave_out(&mut plan);
         }
     }
+    on_one_stack(&mut plan, arguments.layers.as_ref())?;
     if plan.contenders.len() < 2 {
         let text = "there is nothing to choose from: name two file systems or more, --fs ext4,xfs";
         return Err(Usage(text.into()).into());
@@ -239,6 +247,21 @@ fn planned(arguments: &Arguments, purpose: &Purpose, target: &Target) -> Result<
     }
     plan.check()?;
     Ok(in_turns(plan))
+}
+
+/// Leaves out contenders on other layers than one chooses among: these are a condition, no choice.
+fn on_one_stack(plan: &mut Plan, asked: Option<&Stack>) -> Result<()> {
+    let layers = advise::stack(plan, asked)?;
+    let mut others = plan.stacks();
+    others.retain(|stack| *stack != layers);
+    if !others.is_empty() {
+        let others = others.join(", --layers ");
+        remark!("compared are those on {layers}, for layers are no choice; or --layers {others}");
+    }
+    plan.contenders.retain(|it| it.stack() == layers);
+    let reference = plan.judgement.reference.take();
+    plan.judgement.reference = reference.filter(|name| plan.contender(name).is_some());
+    Ok(())
 }
 
 /// The plan with work in turns, where this machine can do it: they decide sooner.
@@ -304,7 +327,8 @@ fn recommended(
     let Report { run, plan, records, .. } = *report;
     let documented = advise::documented(plan, records, purpose);
     let margin = plan.judgement.margin;
-    let advice = judge::advise(&run.name, plan, records, purpose, documented, margin);
+    let layers = plan.stacks().swap_remove(0);
+    let advice = judge::advise(&run.name, plan, records, purpose, documented, margin, &layers);
     let folder = folder.display().to_string();
     let line = |words: &[&str]| render::command(words).join(" ");
     let weights = line(&["fsverdict", "advise", &folder, "--for", &arguments.name]);
@@ -330,12 +354,13 @@ fn recommended(
     })
 }
 
-/// What makes, mounts and keeps a contender, with the settings of its application.
+/// What makes, mounts and keeps a contender, with all else that it is set to.
 fn lines(plan: &Plan, target: &Target, name: &str) -> Vec<String> {
     let Some(contender) = plan.contender(name) else { return Vec::new() };
     let Some(known) = file_system::find(&contender.file_system) else { return Vec::new() };
     let is_there = target.now.as_deref() == Some(contender.file_system.as_str());
-    let mut lines = match is_there && contender.mkfs.is_empty() {
+    let mut lines = beneath(contender);
+    lines.extend(match is_there && contender.mkfs.is_empty() {
         true if contender.mount.is_empty() => Vec::new(),
         is_made => {
             let all = known.by_hand(&contender.mkfs, &contender.mount, &target.device, &target.at);
@@ -346,8 +371,81 @@ fn lines(plan: &Plan, target: &Target, name: &str) -> Vec<String> {
             };
             all.into_iter().filter_map(told).collect()
         }
-    };
-    let settings = contender.environment.iter().map(|(name, value)| format!("{name} = {value}"));
-    lines.extend(settings.map(|it| format!("{it}   # as the plan has it")));
+    });
+    lines.extend(settings(contender).map(|it| format!("{it}   # as the plan has it")));
     lines
+}
+
+/// On what it is made, which no line here makes.
+fn beneath(contender: &Contender) -> Vec<String> {
+    let words = |what: &str, words: &str| (!words.is_empty()).then(|| format!("# {what}: {words}"));
+    let layers = Layer::stack(&contender.layers);
+    let (parted, booted) = (contender.partition.join(" "), contender.parameters.join(" "));
+    let above = Above::stack(&contender.above);
+    let told = [
+        words("on a partition, as parted makes it", &parted),
+        words("on these layers, the first next to the disk", &layers),
+        words("on the kernel's command line", &booted),
+        words("stands on it", &above),
+    ];
+    told.into_iter().flatten().collect()
+}
+
+/// What else is set: the disk's queue, the kernel, its modules, and the application.
+fn settings(contender: &Contender) -> impl Iterator<Item = String> {
+    let queue = contender.queue.iter();
+    let queue = queue.map(|(file, value)| format!("echo {value} > /sys/block/DISK/queue/{file}"));
+    let sysctl = contender.sysctl.iter();
+    let sysctl = sysctl.map(|(name, value)| format!("sysctl -w '{name}={value}'"));
+    let module = contender.module.iter().filter_map(|(name, value)| {
+        let file = module_file(name)?;
+        Some(format!("echo {value} > /sys/module/{file}"))
+    });
+    let environment = contender.environment.iter();
+    let environment = environment.map(|(name, value)| format!("{name} = {value}"));
+    queue.chain(sysctl).chain(module).chain(environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn to_have_a_contender_is_told_with_all_that_it_is_set_to() {
+        let text = r#"
+            [[contender]]
+            name = "tuned"
+            file_system = "xfs"
+            mkfs = ["-m", "reflink=0"]
+            mount = ["noatime"]
+            layers = ["luks:sector_size=4k"]
+            queue = { scheduler = "none" }
+            sysctl = { "vm.dirty_ratio" = 5 }
+            module = { "dm_crypt.max_read_size" = 65536 }
+            environment = { PAGES = "huge" }
+            [[workload]]
+            name = "w"
+            command = "true"
+        "#;
+        let plan = Plan::parse(text).unwrap();
+        let target = Target {
+            bed: Bed::default(),
+            now: Some("ext4".into()),
+            device: "DEVICE".into(),
+            at: "/srv".into(),
+            made_on: String::new(),
+        };
+        let lines = lines(&plan, &target, "tuned");
+        let told = [
+            "# on these layers, the first next to the disk: luks:sector_size=4k",
+            "mkfs.xfs -m reflink=0 DEVICE   # erases DEVICE",
+            "mount -t xfs -o noatime DEVICE /srv",
+            "DEVICE /srv xfs noatime 0 0   # in /etc/fstab, better by UUID=",
+            "echo none > /sys/block/DISK/queue/scheduler   # as the plan has it",
+            "sysctl -w 'vm.dirty_ratio=5'   # as the plan has it",
+            "echo 65536 > /sys/module/dm_crypt/parameters/max_read_size   # as the plan has it",
+            "PAGES = huge   # as the plan has it",
+        ];
+        assert_eq!(lines, told);
+    }
 }

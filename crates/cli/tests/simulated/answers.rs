@@ -367,7 +367,7 @@ fn weights_flip_the_advice() {
         let turn = &list(&advice["turns"])[0];
         assert_ne!(turn["contender"], best);
         let done = scene.run(&format!("advise run --use {file}")).exits(0);
-        let says = format!("{best} is the best here for mine as run measured it.");
+        let says = format!("{best} is the best here for mine as the run “run” measured it.");
         assert!(done.stdout.contains(&says), "{}", done.stdout);
         assert!(done.stdout.contains("would lead if"), "{}", done.stdout);
     }
@@ -406,13 +406,16 @@ fn what_the_run_lacks_is_listed_and_planned() {
     let scene = Scene::new();
     run_plan(&scene, "run", PLAN);
     let done = scene.run("advise run --for mail --plan mail.toml").exits(0);
-    let says = "No advice on mail yet: run did not measure what decides, mails delivered, each \
-                synced.";
+    let before = scene.run("advise run --for mail").exits(0).stdout;
+    let says = "fsverdict advise run --for mail --plan mail.toml";
+    assert!(before.contains(says), "{before}");
+    let says = "No advice on mail yet: the run “run” did not measure what decides, mails \
+                delivered, each synced.";
     let flat = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(says), "{}", done.stdout);
     assert!(flat.contains("mails delivered, each synced, weight 3"), "{}", done.stdout);
-    let says = "fsverdict advise run --for mail --plan mail.toml";
-    assert!(done.stdout.contains(says), "{}", done.stdout);
+    let says = "Written: mail.toml. Now: fsverdict run mail.toml";
+    assert!(flat.contains(says) && !flat.contains("--plan"), "{}", done.stdout);
     scene.run("run mail.toml --output mail").exits(0);
     let done = scene.run("advise mail --for mail").exits(0);
     assert!(done.stdout.contains("tuned is the best here for mail as"), "{}", done.stdout);

@@ -16,12 +16,13 @@ use super::estimate::Paired;
 use super::interval::Course;
 use super::pairs::Which;
 use crate::model::{
-    Advice, Answer, Audit, Condition, Feature, Finding, Lever, Missing, Percent, Plan, Purpose,
-    Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work, Workload,
+    Advice, Answer, Audit, Below, Condition, Feature, Finding, Lever, Missing, Percent, Plan,
+    Purpose, Record, Scalar, Severity, Standing, Turn, Verdict, Want, Weighed, Work, Workload,
 };
 
-/// The advice for `purpose` by the run's records. `documented` has what is known of its contenders
-/// without measuring, for every feature that the use needs but durability.
+/// The advice for `purpose` by the run's records, among its contenders on these layers, one of its
+/// [`Plan::stacks`]. `documented` has what is known of its contenders without measuring, for every
+/// feature that the use needs but durability.
 pub fn advise(
     run: &str,
     plan: &Plan,
@@ -29,25 +30,21 @@ pub fn advise(
     purpose: &Purpose,
     documented: Vec<Condition>,
     margin: Percent,
+    layers: &str,
 ) -> Advice {
+    let is_asked = |name: &str| plan.contender(name).is_some_and(|it| it.stack() == layers);
     let mut conditions = documented;
     if purpose.needs.contains(&Feature::Durability) {
         conditions.extend(durability(plan, records, &in_question(plan, purpose)));
     }
+    conditions.retain(|it| is_asked(&it.contender));
     let fails = |name: &str| conditions.iter().any(|it| it.contender == name && !it.met);
-    let names = plan.contenders.iter().map(|it| it.name.as_str());
-    let mut candidates: Vec<&str> = names.filter(|name| !fails(name)).collect();
+    let names = plan.contenders.iter().map(|it| it.name.as_str()).filter(|it| is_asked(it));
+    let candidates: Vec<&str> = names.filter(|name| !fails(name)).collect();
     let (counted, missing) = counted(plan, records, purpose, &candidates);
     let mut audited = Audited::of(plan, records);
     let findings = audited.voiding(plan, &duplicate_rules(plan));
-    let mut left_out = Vec::new();
-    candidates.retain(|name| match unfit(name, &counted, &findings, records) {
-        Some(why) => {
-            left_out.push((name.to_string(), why));
-            false
-        }
-        None => true,
-    });
+    let (candidates, left_out) = fit(candidates, &counted, &findings, records);
     let scores = [Which::Latest, Which::First].map(|which| {
         let of = |name: &&str| Scores::of(name, &counted, records, which);
         candidates.iter().map(|name| (*name, of(name))).collect::<BTreeMap<&str, Scores>>()
@@ -77,6 +74,7 @@ pub fn advise(
         purpose: purpose.name.clone(),
         about: purpose.about.clone(),
         run: run.into(),
+        layers: below(plan, layers),
         turns: match &answer {
             Answer::Best(_) => gaps.iter().flat_map(|gap| turns(gap, &counted, &missing)).collect(),
             _ => Vec::new(),
@@ -87,10 +85,17 @@ pub fn advise(
         weighed,
         missing,
         standings,
-        findings: flags(&mut audited, plan, &candidates, &counted),
+        findings: flags(&mut audited, plan, &candidates, &counted, is_asked),
         margin,
         confidence: plan.judgement.confidence,
     }
+}
+
+/// What is to be said of layers, where contenders differ in them.
+fn below(plan: &Plan, layers: &str) -> Option<Below> {
+    let mut others = plan.stacks();
+    others.retain(|stack| stack != layers);
+    (!others.is_empty()).then(|| Below { compared: layers.into(), others })
 }
 
 /// The findings on what disks say of themselves: on a disk that says something else another
@@ -101,6 +106,7 @@ fn flags(
     plan: &Plan,
     candidates: &[&str],
     counted: &[Counted],
+    is_asked: impl Fn(&str) -> bool,
 ) -> Vec<Finding> {
     let mut findings = audited.of_terms(plan);
     let of_times = counted.iter().find_map(|Counted { want, workloads }| {
@@ -112,8 +118,10 @@ fn flags(
     let severity = Severity::Warning;
     let of_times = of_times.map(|it| Finding { severity, workload: None, ..it });
     findings.retain(|finding| {
-        let is_candidate = finding.contender.as_deref().is_some_and(|it| candidates.contains(&it));
-        finding.audit == Audit::DiskFlag || finding.is_of_terms() && is_candidate
+        let contender = finding.contender.as_deref();
+        let is_candidate = contender.is_some_and(|it| candidates.contains(&it));
+        let is_flag = finding.audit == Audit::DiskFlag && contender.is_none_or(&is_asked);
+        is_flag || finding.is_of_terms() && is_candidate
     });
     findings.splice(0..0, of_times);
     findings
@@ -210,6 +218,20 @@ fn values(workload: &Workload, work: Work, option: &str) -> Vec<String> {
 fn figure(record: &Record, workload: &str, metric: &str) -> Option<f64> {
     let counts = record.is_measured() && record.key.workload == workload;
     record.sample(metric).filter(|_| counts)?.goodness()
+}
+
+/// Those of the candidates that can be compared, and why the others can't.
+fn fit<'a>(
+    candidates: Vec<&'a str>,
+    counted: &[Counted],
+    findings: &[Finding],
+    records: &[Record],
+) -> (Vec<&'a str>, Vec<(String, String)>) {
+    let why = |name: &str| unfit(name, counted, findings, records);
+    let (fit, others) = candidates.into_iter().partition(|name| why(name).is_none());
+    let others: Vec<&str> = others;
+    let told = others.into_iter().filter_map(|name| Some((name.to_string(), why(name)?)));
+    (fit, told.collect())
 }
 
 /// Why the contender can't be compared, if so, as the end of a sentence.
@@ -478,7 +500,7 @@ mod tests {
 
     use super::super::testing::{phase, plan, record};
     use super::*;
-    use crate::model::{Basis, DeviceTotals, Phase, Sample, Totals, Unit};
+    use crate::model::{Basis, DeviceTotals, Layer, Phase, Sample, Totals, Unit};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -551,7 +573,7 @@ mod tests {
     }
 
     fn advised(records: &[Record], text: &str) -> Advice {
-        advise("run", &plan(PLAN), records, &purpose(text), Vec::new(), Percent(0.05))
+        advise("run", &plan(PLAN), records, &purpose(text), Vec::new(), Percent(0.05), Layer::NONE)
     }
 
     fn best(advice: &Advice) -> &str {
@@ -691,19 +713,63 @@ mod tests {
     fn what_spares_flushes_is_known_wherever_it_is_said() {
         for spares in [
             "mount = [\"nobarrier\"]",
-            "mkfs = [\"-O\", \"sync=disabled\"]",
+            "file_system = \"zfs\"\nmkfs = [\"-O\", \"sync=disabled\"]",
             "above = [\"overlay:volatile\"]",
+            "queue = { write_cache = \"write through\" }",
+            "module = { \"zfs.zfs_nocacheflush\" = 1 }",
         ] {
             let plan = plan(&PLAN.replace("name = \"b\"", &format!("name = \"b\"\n{spares}")));
             let needs = purpose(&format!("needs = [\"durability\"]\n{USE}"));
             let records = records(RATES, 0.01);
             let flushed: Vec<_> =
                 records.into_iter().map(|record| with_device(record, 9, 4096)).collect();
-            let advice = advise("run", &plan, &flushed, &needs, Vec::new(), Percent(0.05));
+            let advice =
+                advise("run", &plan, &flushed, &needs, Vec::new(), Percent(0.05), Layer::NONE);
             let met =
                 |name: &str| advice.conditions.iter().any(|it| it.contender == name && it.met);
             assert!(met("a") && !met("b"), "{spares}: {:?}", advice.conditions);
         }
+    }
+
+    #[test]
+    fn what_lies_on_other_layers_is_another_question() {
+        let text = PLAN.replace("name = \"b\"", "name = \"b\"\nlayers = [\"luks\"]");
+        let of = |layers: &str| {
+            let (plan, records) = (plan(&text), records(RATES, 0.01));
+            let purpose = purpose(&format!("needs = [\"durability\"]\n{USE}"));
+            advise("run", &plan, &records, &purpose, Vec::new(), Percent(0.05), layers)
+        };
+        let bare = of(Layer::NONE);
+        assert_eq!(best(&bare), "a", "b would be, and is on another disk");
+        let known: Vec<&str> = bare.conditions.iter().map(|it| it.contender.as_str()).collect();
+        assert_eq!((known, bare.left_out.len()), (vec!["a", "c"], 0));
+        let below = |compared: &str, other: &str| {
+            Some(Below { compared: compared.into(), others: vec![other.into()] })
+        };
+        assert_eq!(bare.layers, below("none", "luks"));
+        let luks = of("luks");
+        assert_eq!((luks.answer, luks.layers), (Answer::Only("b".into()), below("luks", "none")));
+        assert_eq!(advised(&records(RATES, 0.01), USE).layers, None);
+    }
+
+    #[test]
+    fn few_flushes_where_another_made_many_are_none() {
+        let needs = format!("needs = [\"durability\"]\n{USE}");
+        let of = |few: u64, many: u64| {
+            let mut records = records(RATES, 0.01);
+            for record in &mut records {
+                let flushes = if record.key.contender == "b" { few } else { many };
+                *record = with_device(record.clone(), flushes, 4096);
+            }
+            let conditions = advised(&records, &needs).conditions;
+            let b = conditions.into_iter().find(|it| it.contender == "b").unwrap();
+            (b.met, b.basis, b.evidence)
+        };
+        let told = "3 flushes in the median trial of writes, and 2000 on another".to_string();
+        assert_eq!(of(3, 2000), (false, Basis::Measured, told));
+        assert_eq!((of(3, 30).0, of(3, 30).1), (true, Basis::Documented), "a tenth may be merged");
+        assert_eq!((of(1, 19).0, of(1, 19).1), (true, Basis::Documented));
+        assert_eq!((of(20, 2000).0, of(20, 2000).1), (true, Basis::Measured));
     }
 
     #[test]
@@ -740,7 +806,15 @@ mod tests {
         let of = |needs: &str| {
             let records = records(RATES, 0.01);
             let its: Vec<_> = records.into_iter().map(|it| with_device(it, 30, 4096)).collect();
-            advise("run", &plan(&text), &its, &purpose(needs), Vec::new(), Percent(0.05))
+            advise(
+                "run",
+                &plan(&text),
+                &its,
+                &purpose(needs),
+                Vec::new(),
+                Percent(0.05),
+                Layer::NONE,
+            )
         };
         let needy = of(&format!("needs = [\"durability\"]\n{USE}"));
         let b = needy.conditions.iter().find(|it| it.contender == "b").unwrap();
@@ -762,7 +836,8 @@ mod tests {
             let flushes = if is_old { 0 } else { 900 };
             *record = Record { guest, ..with_device(record.clone(), flushes, 4096) };
         }
-        let advice = advise("run", &plan(PLAN), &records, &needs, Vec::new(), Percent(0.05));
+        let advice =
+            advise("run", &plan(PLAN), &records, &needs, Vec::new(), Percent(0.05), Layer::NONE);
         let b = advice.conditions.iter().find(|it| it.contender == "b").unwrap();
         assert!(b.met && b.evidence.contains("flushes were not measured on it"), "{b:?}");
     }
@@ -837,8 +912,10 @@ mod tests {
             let wanted = purpose(USE);
             let mut scaled = wanted.clone();
             scaled.wants.iter_mut().for_each(|want| want.weight *= scale);
-            let one = advise("run", &first, &records, &wanted, Vec::new(), Percent(0.05));
-            let other = advise("run", &permuted, &records, &scaled, Vec::new(), Percent(0.05));
+            let of = |plan: &Plan, purpose: &Purpose| {
+                advise("run", plan, &records, purpose, Vec::new(), Percent(0.05), Layer::NONE)
+            };
+            let (one, other) = (of(&first, &wanted), of(&permuted, &scaled));
             let sorted = |answer: &Answer| match answer.clone() {
                 Answer::Equivalent(mut names)
                 | Answer::Even(mut names)

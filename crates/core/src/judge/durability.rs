@@ -1,16 +1,19 @@
 //! Whether what was synced is there after a crash, on each contender: by what keeps the file system
-//! whole, by its mount options, and by what was flushed.
+//! whole, by its settings, and by what was flushed.
 
-use super::audit::mounted::{Terms, counts_flushes, declared_without_flush};
+use super::audit::mounted::{Spared, Terms, counts_flushes, not_whole};
 use crate::model::{
-    Basis, Condition, Contender, DeviceTotals, Feature, Plan, Record, Sync, Workload, median,
+    Basis, Condition, DeviceTotals, Feature, Given, Plan, Record, Sync, Workload, median,
 };
 
 /// A trial ends with a sync of its file system, which flushes a few times. So many tell that a
 /// program called fsync itself.
 const FLUSHES_OF_FSYNCS: f64 = 20.0;
+/// So many times as many on another are no other way to count them: a mirror flushes twice, and of
+/// several fsyncs at once one flush may do.
+const TIMES_MORE: f64 = 10.0;
 
-/// Whether the file system has a journal or the like, and fsync flushes: no mount option takes that
+/// Whether the file system has a journal or the like, and fsync flushes: no setting takes that
 /// away, and where the device counts flushes, work that syncs made some. Looked at is the work that
 /// flushes the most, for it waits for them, among the `workloads` that may sync and at which the
 /// contender wrote, or else among all such: a sync of what was only read has nothing to flush.
@@ -33,35 +36,42 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
         let with_writes = syncing.filter(wrote);
         with_writes.max_by(|a, b| most(a).total_cmp(&most(b))).map(String::from)
     };
-    let sparing = |contender: &Contender| {
-        let its = records.iter().filter(|record| record.key.contender == contender.name);
-        let seen = || its.map(Terms::of).find_map(|terms| terms.without_flush);
-        declared_without_flush(contender).or_else(seen)
-    };
-    let condition = |contender: &Contender| {
-        let name = &contender.name;
+    let spared = Spared::of(plan, &terms(plan, records));
+    let condition = |place: usize| {
+        let name = &plan.contenders[place].name;
+        let gives_up = spared.synced(place).map(Given::said);
+        let gives_up = gives_up.or_else(|| not_whole(plan, &spared, place));
         let found = at_most(name, workloads).or_else(|| at_most(name, &all));
         let workload = found.as_deref().unwrap_or_default();
-        let syncs = most(workload) >= FLUSHES_OF_FSYNCS;
-        let (met, evidence) = flushed(workload, flushes(name, workload), syncs);
-        let (met, basis, evidence) = match sparing(contender) {
-            Some(option) => (false, Basis::Documented, format!("{option}: fsync does not flush")),
-            None if !contender.keeps_journal() => {
-                let why = "no journal: a crash can damage the file system, and what it holds";
-                (false, Basis::Documented, why.into())
-            }
-            None if found.is_none() => {
-                let why = "no mount option takes it away; no work here synced what it wrote";
-                (true, Basis::Documented, why.into())
-            }
-            None => match met {
-                Some(met) => (met, Basis::Measured, evidence),
-                None => (true, Basis::Documented, evidence),
+        let documented = |evidence: String| (true, Basis::Documented, evidence);
+        let (met, basis, evidence) = match (gives_up, found.is_some()) {
+            (Some(why), _) => (false, Basis::Documented, why),
+            (None, false) => documented(untaken("no work here synced what it wrote")),
+            (None, true) => match flushed(workload, flushes(name, workload), most(workload)) {
+                (Some(met), evidence) => (met, Basis::Measured, evidence),
+                (None, evidence) => documented(evidence),
             },
         };
-        Condition { contender: name.clone(), feature: Feature::Durability, met, basis, evidence }
+        let contender = name.clone();
+        Condition { contender, feature: Feature::Durability, met, basis, evidence }
     };
-    plan.contenders.iter().map(condition).collect()
+    (0..plan.contenders.len()).map(condition).collect()
+}
+
+/// What the records say of the terms of each contender, in the plan's order.
+fn terms(plan: &Plan, records: &[Record]) -> Vec<Terms> {
+    let of = |name: &str| {
+        let mut terms = Terms::default();
+        let its = records.iter().filter(|record| record.key.contender == name);
+        its.for_each(|record| terms.add(&Terms::of(record)));
+        terms
+    };
+    plan.contenders.iter().map(|it| of(&it.name)).collect()
+}
+
+/// Nothing that is known speaks against it, but for what was measured.
+fn untaken(but: &str) -> String {
+    format!("no setting takes it away; {but}")
 }
 
 /// The work calls fsync or the like, or may: of what a program does nothing is known.
@@ -77,20 +87,25 @@ fn may_sync(workload: &Workload) -> bool {
     !at_end_alone && workload.metadata.is_none() && workload.tree.is_none()
 }
 
-/// What a contender's flushes at a workload say, which `syncs` on some: whether it is durable, if
-/// they tell, and the evidence.
-fn flushed(workload: &str, flushes: Option<f64>, syncs: bool) -> (Option<bool>, String) {
-    let documented = |but: &str| (None, format!("no mount option takes it away; {but}"));
+/// What a contender's flushes at a workload say, on which some contender made `most`: whether it is
+/// durable, if they tell, and the evidence.
+fn flushed(workload: &str, flushes: Option<f64>, most: f64) -> (Option<bool>, String) {
+    let documented = |but: &str| (None, untaken(but));
+    let syncs = most >= FLUSHES_OF_FSYNCS;
+    let counted = |flushes: f64| {
+        let es = if flushes == 1.0 { "" } else { "es" };
+        format!("{flushes} flush{es} in the median trial of {workload}")
+    };
     match flushes {
         Some(_) if !syncs => documented("no work here waited for flushes of its own"),
-        Some(few) if few > 0.0 && few < FLUSHES_OF_FSYNCS => {
+        Some(0.0) => (Some(false), format!("{workload} flushed nothing on it, and did on others")),
+        Some(few) if few < FLUSHES_OF_FSYNCS && few * TIMES_MORE < most => {
+            (Some(false), format!("{}, and {most} on another", counted(few)))
+        }
+        Some(few) if few < FLUSHES_OF_FSYNCS => {
             documented("too few flushes were seen on it to tell")
         }
-        Some(0.0) => (Some(false), format!("{workload} flushed nothing on it, and did on others")),
-        Some(flushes) => {
-            let es = if flushes == 1.0 { "" } else { "es" };
-            (Some(true), format!("{flushes} flush{es} in the median trial of {workload}"))
-        }
+        Some(flushes) => (Some(true), counted(flushes)),
         None if syncs => documented("flushes were not measured on it"),
         None => documented("the device counts no flushes"),
     }

@@ -70,13 +70,9 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// A crash leaves it whole by itself: it has a journal, or writes to new places. mke2fs(8), -O,
-    /// `has_journal`.
+    /// Its file system, as it comes, outlives a crash: by a journal, or by writing to new places.
     pub fn keeps_journal(&self) -> bool {
-        let is_refused = |words: &String| {
-            words.split(',').any(|it| it.trim_start_matches("-O") == "^has_journal")
-        };
-        !WITHOUT_JOURNAL.contains(&&*self.file_system) && !self.mkfs.iter().any(is_refused)
+        !WITHOUT_JOURNAL.contains(&&*self.file_system)
     }
 
     /// The `file_system` of the bare device.
@@ -88,6 +84,14 @@ impl Contender {
         match self.partition.is_empty() && self.layers.is_empty() {
             true => &self.file_system,
             false => "",
+        }
+    }
+
+    /// What lies below it, as one types it: `luks+raid1`, `none`.
+    pub fn stack(&self) -> String {
+        match self.layers.as_slice() {
+            [] => Layer::NONE.into(),
+            layers => Layer::stack(layers),
         }
     }
 

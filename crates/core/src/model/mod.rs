@@ -20,6 +20,7 @@ mod figures;
 mod finding;
 mod fio_words;
 mod fit;
+mod given_up;
 mod histogram;
 mod history;
 mod jobs;
@@ -85,6 +86,7 @@ pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use fio_words::{plain_fio_words, program_of};
 pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
+pub use given_up::{Given, GivenUp, Loses};
 pub use histogram::Histogram;
 pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};
 pub use jobs::{JobRecord, Jobs};
@@ -106,8 +108,8 @@ pub use place::{Place, Sim, Vm};
 pub use plan::{ExtraProbe, Plan, PlanError};
 pub use precedent::{Precedent, Ruling};
 pub use purpose::{
-    Advice, Answer, Basis, Condition, Feature, Lever, Missing, Purpose, PurposeError, Standing,
-    Turn, Want, Weighed,
+    Advice, Answer, Basis, Below, Condition, Feature, Lever, Missing, Purpose, PurposeError,
+    Standing, Turn, Want, Weighed,
 };
 pub use queue::Queue;
 pub use rate::{RateOverTime, Steady};

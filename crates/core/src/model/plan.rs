@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
 use super::{
-    Arm, Bed, BedKind, Contender, Judgement, Place, Published, Rounds, Sim, Study, Timeouts, Vm,
-    Workload,
+    Arm, Bed, BedKind, Contender, Judgement, Layer, Place, Published, Rounds, Sim, Study, Timeouts,
+    Vm, Workload,
 };
 pub use check::PlanError;
 
@@ -99,6 +99,19 @@ impl Plan {
     /// The contender of that name.
     pub fn contender(&self, name: &str) -> Option<&Contender> {
         self.contenders.iter().find(|contender| contender.name == name)
+    }
+
+    /// What lies below its contenders, each stack once: first the bare disk, if one has that. It is
+    /// the one on which file systems are chosen where no other is named.
+    pub fn stacks(&self) -> Vec<String> {
+        let mut stacks: Vec<String> = Vec::new();
+        for stack in self.contenders.iter().map(Contender::stack) {
+            if !stacks.contains(&stack) {
+                stacks.push(stack);
+            }
+        }
+        stacks.sort_by_key(|stack| stack != Layer::NONE);
+        stacks
     }
 
     /// What `arm` measures, under the reference's settings, if the plan has it.

@@ -348,6 +348,16 @@ pub enum Answer {
     Unmeasured,
 }
 
+/// Layers are a condition and no choice: who needs them has them on any file system, and a bare
+/// disk is always faster than an encrypted one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Below {
+    /// Those below all that were compared: `luks`, `none`.
+    pub compared: String,
+    /// Those below the run's other contenders.
+    pub others: Vec<String>,
+}
+
 /// Which contender is the best for a use, as far as a run tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
@@ -357,6 +367,9 @@ pub struct Advice {
     pub about: String,
     /// Name of the run.
     pub run: String,
+    /// What lies below those that were compared, where others of the run are on something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Below>,
     /// The answer.
     pub answer: Answer,
     /// The contenders' conditions.

@@ -7,7 +7,7 @@ use super::grid::Grid;
 use super::json;
 use super::paint::fitted;
 use super::text::{marked, marked_list, visible};
-use super::words::counted;
+use super::words::{counted, from_to};
 use crate::model::{Across, BASELINE, Change, Measured, ReferenceChange, Verdict, precise};
 
 /// Of more figures only what is worse or void is shown, unless all are asked for.
@@ -188,7 +188,7 @@ fn table(across: &Across, changes: &[&Change], is_whole: bool, preset: &str) -> 
 
 fn interval(change: &Change) -> String {
     match change.high {
-        Some(high) => format!("{} to {}", precise(change.low), precise(high)),
+        Some(high) => from_to(change.low, high, precise),
         None => "-".into(),
     }
 }

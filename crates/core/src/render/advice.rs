@@ -2,7 +2,7 @@
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 
-use super::findings::{headline, unequal};
+use super::findings::{Kind, kinds, unequal};
 use super::grid::Grid;
 use super::json;
 use super::next::command;
@@ -10,7 +10,9 @@ use super::paint::fitted;
 use super::sentence::{interval, outlying, rounds};
 use super::text::{marked, marked_code, marked_list, visible};
 use super::words::{self, figure, listed, ratio};
-use crate::model::{Advice, Answer, Basis, Condition, Finding, Lever, Standing, Turn, Verdict};
+use crate::model::{
+    Advice, Answer, Basis, Below, Condition, Layer, Lever, Standing, Turn, Verdict,
+};
 
 /// How advice was asked for, and what its run takes.
 pub struct Typed<'a> {
@@ -18,16 +20,22 @@ pub struct Typed<'a> {
     pub words: &'a [&'a str],
     /// The program as the run needs it.
     pub program: &'a str,
+    /// Where the plan was written that measures what is missing, too.
+    pub written: Option<&'a str>,
 }
 
 /// For a terminal; ends with a line break.
 pub fn advice(advice: &Advice, typed: &Typed) -> String {
     let mut out = format!("{}: {}\n\n", advice.purpose, advice.about);
-    for said in [Some(answer(advice)), unequal(&advice.findings)].into_iter().flatten() {
+    for said in said(advice) {
         out += &format!("{said}\n");
     }
-    if let Some([write, run]) = way(advice, typed) {
-        out += &format!("To measure what is missing:\n  {write}\n  {run}\n");
+    match way(advice, typed) {
+        Some(Way { write: Some(write), run }) => {
+            out += &format!("To measure what is missing:\n  {write}\n  {run}\n");
+        }
+        Some(Way { write: None, run }) => out += &format!("{}\n  {run}\n", written(typed)),
+        None => {}
     }
     if has_ratios(advice) {
         out += &format!("\n{}\n", table(advice, UTF8_BORDERS_ONLY));
@@ -44,11 +52,18 @@ pub fn advice(advice: &Advice, typed: &Typed) -> String {
 pub fn advice_markdown(advice: &Advice, typed: &Typed) -> String {
     let mut out = format!("# {}\n\n{}\n\n", marked(&advice.purpose), marked(&advice.about));
     out += &format!("**{}**\n", marked(&answer(advice)));
-    if let Some(terms) = unequal(&advice.findings) {
-        out += &format!("\n{}\n", marked(&terms));
+    for said in said(advice).iter().skip(1) {
+        out += &format!("\n{}\n", marked(said));
     }
-    if let Some([write, run]) = way(advice, typed).map(|both| both.map(|it| marked_code(&it))) {
-        out += &format!("\nTo measure what is missing: {write}, and then {run}\n");
+    if let Some(Way { write, run }) = way(advice, typed) {
+        let run = marked_code(&run);
+        out += &match write {
+            Some(write) => {
+                let write = marked_code(&write);
+                format!("\nTo measure what is missing: {write}, and then {run}\n")
+            }
+            None => format!("\n{} {run}\n", marked(&written(typed))),
+        };
     }
     if has_ratios(advice) {
         out += &format!("\n{}\n", table(advice, ASCII_MARKDOWN));
@@ -66,9 +81,28 @@ pub fn advice_json(advice: &Advice) -> String {
     json::stamped(advice)
 }
 
+/// The answer, and what is to be known with it: the answer comes first.
+pub(super) fn said(advice: &Advice) -> Vec<String> {
+    let rest = [advice.layers.as_ref().map(below), unequal(&advice.findings)];
+    [Some(answer(advice))].into_iter().chain(rest).flatten().collect()
+}
+
+/// On what the compared ones are, and on what others of the run.
+fn below(layers: &Below) -> String {
+    let compared = match layers.compared.as_str() {
+        Layer::NONE => "the bare disk".into(),
+        stack => stack.to_string(),
+    };
+    format!(
+        "Compared are those on {compared}: what lies below is a condition, and no choice. The run \
+         has others, too: --layers {}.",
+        layers.others.join(", --layers ")
+    )
+}
+
 /// The answer as a sentence.
-pub(super) fn answer(advice: &Advice) -> String {
-    let (purpose, run) = (&advice.purpose, &advice.run);
+fn answer(advice: &Advice) -> String {
+    let (purpose, run) = (&advice.purpose, format!("the run “{}”", advice.run));
     let part = match measured_share(advice) {
         None => String::new(),
         Some((measured, all)) => {
@@ -84,17 +118,19 @@ pub(super) fn answer(advice: &Advice) -> String {
         }
         Answer::Equivalent(names) => format!(
             "They are equivalent here for {purpose}{part} as {run} measured it: {} differ by less \
-             than {}.{}",
+             than {}.{}{}",
             listed(names),
             advice.margin,
+            behind(advice, names),
             not_compared(advice)
         ),
         Answer::Even(names) => format!(
             "{} come out even here for {purpose}{part} as {run} measured it, but are not alike: \
              by the means, which have no interval here, {}. Which of these counts more to you \
-             decides.",
+             decides.{}",
             listed(names),
-            ahead(advice, names)
+            ahead(advice, names),
+            behind(advice, names)
         ),
         Answer::Undecided(names) => match ahead_of_all(advice, names) {
             Some((name, others)) => format!(
@@ -143,6 +179,30 @@ fn are_all(advice: &Advice, names: &[String]) -> bool {
     })
 }
 
+/// Whom these are better than, or some of these.
+fn behind(advice: &Advice, names: &[String]) -> String {
+    let beats = |one: &String, other: &String| {
+        let is_it = |it: &&Standing| (&it.contender, &it.reference) == (one, other);
+        let found = advice.standings.iter().find(is_it);
+        found.is_some_and(|it| it.verdict == Verdict::Faster)
+    };
+    let mut said: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for other in advice.standings.iter().map(|it| &it.reference) {
+        let better: Vec<String> = names.iter().filter(|it| beats(it, other)).cloned().collect();
+        match said.iter_mut().find(|(known, _)| *known == better) {
+            _ if better.is_empty() || names.contains(other) => {}
+            Some((_, others)) if others.contains(other) => {}
+            Some((_, others)) => others.push(other.clone()),
+            None => said.push((better, vec![other.clone()])),
+        }
+    }
+    let sentence = |(better, others): &(Vec<String>, Vec<String>)| {
+        let are = if better.len() == 1 { "is" } else { "are" };
+        format!(" {} {are} better than {}.", listed(better), listed(others))
+    };
+    said.iter().map(sentence).collect()
+}
+
 /// Of whom nothing is said.
 fn not_compared(advice: &Advice) -> String {
     let names: Vec<String> = advice.left_out.iter().map(|(name, _)| name.clone()).collect();
@@ -183,13 +243,29 @@ fn ahead(advice: &Advice, names: &[String]) -> String {
     listed(&leads)
 }
 
-/// How to measure what is missing: two commands.
-fn way(advice: &Advice, typed: &Typed) -> Option<[String; 2]> {
+/// How to measure what is missing.
+struct Way {
+    /// What writes the plan; `None` where that was done.
+    write: Option<String>,
+    /// What runs it.
+    run: String,
+}
+
+fn way(advice: &Advice, typed: &Typed) -> Option<Way> {
+    let line = |words: &[&str]| command(words).join(" ");
+    let run = |file| line(&typed.program.split(' ').chain(["run", file]).collect::<Vec<_>>());
+    if let Some(file) = typed.written {
+        return Some(Way { write: None, run: run(file) });
+    }
     let file = file_of(&advice.purpose);
     let write = [typed.words, &["--plan", &file]].concat();
-    let run: Vec<&str> = typed.program.split(' ').chain(["run", &file]).collect();
     let is_missing = !advice.missing.is_empty();
-    is_missing.then(|| [write, run].map(|words| command(&words).join(" ")))
+    is_missing.then(|| Way { write: Some(line(&write)), run: run(&file) })
+}
+
+/// That the plan was written.
+fn written(typed: &Typed) -> String {
+    format!("Written: {}. Now:", typed.written.unwrap_or_default())
 }
 
 /// A use's name as that of a file here, whatever it is made of.
@@ -238,13 +314,13 @@ fn sections(advice: &Advice) -> [(&'static str, Vec<String>); 6] {
         let (what, weight, figure) = (&it.what, weight(it.weight), figure(&it.metric));
         format!("{what}, weight {weight}: {figure} of {}; {}", it.workload, it.why)
     });
-    let finding = |it: &Finding| format!("{}: {}", headline(it), it.advice);
+    let finding = |kind: &Kind| format!("{}: {}", kind.told(), kind.advice());
     [
         ("All that was measured together", standings),
         ("Conditions", advice.conditions.iter().map(condition).collect()),
         ("Left out", left_out.collect()),
         ("Not measured", missing.collect()),
-        ("Findings", advice.findings.iter().map(finding).collect()),
+        ("Findings", kinds(&advice.findings, &[]).iter().map(finding).collect()),
         ("What would change the answer", advice.turns.iter().map(|it| turn(advice, it)).collect()),
     ]
 }
@@ -360,6 +436,7 @@ mod tests {
             purpose: "../a use; `id`".into(),
             about: String::new(),
             run: "run".into(),
+            layers: None,
             answer: Answer::Best("xfs".into()),
             conditions: Vec::new(),
             left_out: Vec::new(),
@@ -375,7 +452,11 @@ mod tests {
 
     #[test]
     fn a_command_is_one_that_can_be_pasted() {
-        let typed = Typed { words: &["fsverdict", "advise", "a run`"], program: "fsverdict" };
+        let typed = Typed {
+            words: &["fsverdict", "advise", "a run`"],
+            program: "fsverdict",
+            written: None,
+        };
         let it = weighing(&[("commits", 0.1)], 0.2);
         let text = advice(&it, &typed);
         assert!(text.contains("\n  fsverdict advise 'a run`' --plan a-use---id.toml\n"), "{text}");
@@ -383,6 +464,56 @@ mod tests {
         let text = advice_markdown(&it, &typed);
         assert!(text.contains("``fsverdict advise 'a run`' --plan a-use---id.toml``"), "{text}");
         assert_eq!(file_of("--"), "use.toml");
+    }
+
+    #[test]
+    fn a_plan_that_was_written_is_not_asked_for_again() {
+        let words = ["fsverdict", "advise", "run", "--for", "mail"];
+        let typed = Typed { words: &words, program: "sudo fsverdict", written: Some("a b.toml") };
+        let it = weighing(&[("commits", 0.1)], 0.2);
+        let text = advice(&it, &typed);
+        let says = "\nWritten: a b.toml. Now:\n  sudo fsverdict run 'a b.toml'\n";
+        assert!(text.contains(says) && !text.contains("--plan"), "{text}");
+        let text = advice_markdown(&it, &typed);
+        let says = "Written: a b.toml. Now: `sudo fsverdict run 'a b.toml'`\n";
+        assert!(text.contains(says) && !text.contains("--plan"), "{text}");
+    }
+
+    #[test]
+    fn who_is_worse_than_equals_is_named_with_them() {
+        let mut it = weighing(&[("commits", 1.0)], 1.0);
+        let names = ["ext4", "xfs"].map(String::from);
+        it.answer = Answer::Equivalent(names.to_vec());
+        let beside = |contender: &str, reference: &str, verdict| Standing {
+            contender: contender.into(),
+            reference: reference.into(),
+            ratio: Some(3.0),
+            low: 2.5,
+            high: Some(3.5),
+            rounds: 12,
+            outlying: Vec::new(),
+            verdict,
+        };
+        it.standings = vec![
+            beside("ext4", "xfs", Verdict::Equivalent),
+            beside("ext4", "zfs 2.3", Verdict::Faster),
+            beside("xfs", "zfs 2.3", Verdict::Faster),
+            beside("xfs", "f2fs", Verdict::Faster),
+            beside("ext4", "f2fs", Verdict::FasterSizeOpen),
+        ];
+        let said = answer(&it);
+        let says = "ext4 and xfs are better than zfs 2.3. xfs is better than f2fs.";
+        assert!(said.ends_with(says), "{said}");
+    }
+
+    #[test]
+    fn layers_are_said_to_be_no_choice() {
+        let mut it = weighing(&[("commits", 1.0)], 1.0);
+        let others = ["luks", "luks+raid1"].map(String::from).to_vec();
+        it.layers = Some(Below { compared: "none".into(), others });
+        let says = "Compared are those on the bare disk: what lies below is a condition, and no \
+                    choice. The run has others, too: --layers luks, --layers luks+raid1.";
+        assert_eq!(said(&it)[1], says);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::columns;
 use super::matrix::{Compared, Matrix, Tone, others, sign};
 use super::ways::matters;
 use super::words::{self, counted, listed, quoted};
-use crate::model::{Comparison, Verdict};
+use crate::model::{Comparison, Finding, Verdict};
 
 /// What is said of how often or at what somebody is of that tone, by that word for it.
 type Part<'a> = dyn Fn(&[Compared], Tone, &str) -> Option<String> + 'a;
@@ -198,24 +198,41 @@ fn each(report: &Report, matrix: &Matrix, all: &[Compared], part: &Part) -> Opti
         let parts = [(Tone::Better, "better"), (Tone::Worse, "worse")];
         let parts: Vec<String> =
             parts.iter().filter_map(|(tone, word)| part(&its, *tone, word)).collect();
-        (!parts.is_empty()).then(|| format!("{name} is {}", parts.join(" and ")))
+        let is_better = !of_tone(&its, Tone::Better).is_empty();
+        let is_unequal = is_better && contenders.iter().all(|it| is_unequal(report, it));
+        let terms = if is_unequal { ", on other terms," } else { "" };
+        (!parts.is_empty()).then(|| format!("{name}{terms} is {}", parts.join(" and ")))
     };
     let clauses: Vec<String> = parties(report, matrix).iter().filter_map(clause).collect();
     let reference = report.plan.reference();
     (!clauses.is_empty()).then(|| format!("Against {reference}, {}.", clauses.join("; ")))
 }
 
-/// The best and the worst of all.
+/// A contender was not measured on the terms of the others: nothing that it is better at is just
+/// that.
+fn is_unequal(report: &Report, contender: &str) -> bool {
+    let is_its = |it: &&Finding| it.contender.as_deref() == Some(contender);
+    report.findings.iter().filter(is_its).any(Finding::is_of_terms)
+}
+
+/// The best and the worst of all. The best is one on equal terms, if any of these is better.
 fn farthest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
-    let end = |tone, word: &str| {
-        let its = of_tone(all, tone);
-        let (test, it) = its.first()?;
+    let end = |words: &str, (test, it): &Compared| {
         let ratio = words::ratio_by(it.ratio?, matrix.margin);
         let doing = quoted(&matrix.tests[*test].doing);
-        Some(format!("{word} is {} at {doing} ({ratio}×)", it.contender))
+        Some(format!("{words} is {} at {doing} ({ratio}×)", it.contender))
     };
-    let ends = [end(Tone::Better, "best"), end(Tone::Worse, "worst")];
-    let ends: Vec<String> = ends.into_iter().flatten().collect();
+    let better = of_tone(all, Tone::Better);
+    let equal = better.iter().find(|(_, it)| !is_unequal(report, &it.contender));
+    let best = match (better.first(), equal) {
+        (Some((_, first)), Some(equal)) if is_unequal(report, &first.contender) => {
+            end("best on equal terms", equal)
+        }
+        (_, Some(equal)) => end("best", equal),
+        (first, None) => first.and_then(|it| end("best, on other terms,", it)),
+    };
+    let worst = of_tone(all, Tone::Worse).first().and_then(|it| end("worst", it));
+    let ends: Vec<String> = best.into_iter().chain(worst).collect();
     let reference = report.plan.reference();
     (!ends.is_empty()).then(|| format!("Against {reference}, {}.", ends.join("; ")))
 }
@@ -233,12 +250,49 @@ mod tests {
 
     use super::super::testing::{grid, report};
     use super::*;
-    use crate::model::Verdict;
+    use crate::model::{Audit, Severity, Verdict};
 
     fn answered(verdicts: &[Vec<(Verdict, f64)>]) -> String {
+        answered_of(verdicts, &[])
+    }
+
+    /// Where contenders of these numbers were measured on other terms.
+    fn answered_of(verdicts: &[Vec<(Verdict, f64)>], unequal: &[usize]) -> String {
         let made = grid(verdicts);
-        let report = report(&made);
+        let finding = |number: &usize| Finding {
+            audit: Audit::A19,
+            severity: Severity::Warning,
+            workload: None,
+            contender: Some(format!("c{number}")),
+            evidence: "no journal".into(),
+            advice: String::new(),
+        };
+        let findings: Vec<Finding> = unequal.iter().map(finding).collect();
+        let report = Report { findings: &findings, ..report(&made) };
         answer(&report, &Matrix::of(&report))
+    }
+
+    #[test]
+    fn the_best_is_none_that_was_measured_on_other_terms() {
+        use Verdict::{Faster, Slower};
+        // Too many for names.
+        let row = [3.6, 11.5, 0.5].map(|ratio| (if ratio > 1.0 { Faster } else { Slower }, ratio));
+        let rows: Vec<Vec<_>> =
+            (0..3).map(|_| row.iter().cycle().take(15).copied().collect()).collect();
+        let of = |unequal: &[usize]| answered_of(&rows, unequal);
+        assert_eq!(of(&[]), "Against c0, best is c2 at t0 (11.5×); worst is c3 at t0 (0.50×).");
+        let others: Vec<usize> = (1..=15).filter(|it| it % 3 == 2).collect();
+        let says =
+            "Against c0, best on equal terms is c1 at t0 (3.60×); worst is c3 at t0 (0.50×).";
+        assert_eq!(of(&others), says);
+        let all: Vec<usize> = (1..=15).collect();
+        let says = "Against c0, best, on other terms, is c2 at t0 (11.5×); worst is c3 at t0 \
+                    (0.50×).";
+        assert_eq!(of(&all), says);
+        let two = [vec![(Faster, 2.0), (Slower, 0.5)]];
+        let says = "Against c0, c1, on other terms, is better at t0 (2.00×); c2 is worse at t0 \
+                    (0.50×).";
+        assert_eq!(answered_of(&two, &[1, 2]), says);
     }
 
     #[test]
@@ -342,14 +396,19 @@ mod tests {
                 let cell = (0usize..Verdict::ALL.len(), 0.05f64..9.0);
                 let cell = cell.prop_map(|(at, it)| (Verdict::ALL[at], it));
                 prop::collection::vec(prop::collection::vec(cell, contenders), 1..14)
-            })
+            }),
+            unequal in prop::collection::vec(1usize..5, 0..3)
         ) {
-            let said = answered(&rows);
+            let said = answered_of(&rows, &unequal);
             prop_assert!(words_of(&said) <= WORDS_MAX, "{said}");
             for part in said.split_inclusive(['.', ';']).collect::<String>().split("; ")
                 .flat_map(|it| it.split(". "))
             {
                 let part = part.trim_start_matches("Against c0, ");
+                let on_others = part.contains(", on other terms,");
+                let part = &part.replace(", on other terms,", "");
+                let is_best = part.starts_with("best ");
+                let part = &part.replace("best on equal terms ", "best ");
                 let end = ["best is ", "worst is "].iter().find_map(|it| part.strip_prefix(it));
                 let of = match end {
                     Some(name) => name.strip_prefix('c').and_then(|it| it.split_once(" at ")),
@@ -357,6 +416,9 @@ mod tests {
                 };
                 let of = of.filter(|(_, what)| !what.starts_with("within "));
                 let of = of.and_then(|(of, _)| of.parse::<usize>().ok());
+                if let Some(of) = of.filter(|_| is_best || part.contains("is better ")) {
+                    prop_assert_eq!(unequal.contains(&of), on_others, "{}", said);
+                }
                 check(part, of.map(|of| of - 1), &rows);
             }
             let tones = rows.iter().flatten().map(|it| sign(it.0).1);

@@ -3,7 +3,7 @@
 
 use super::findings::{headline, on_terms};
 use super::sentence::{interval, rounds};
-use super::words::{listed, ratio as short};
+use super::words::{from_to, listed, ratio as short};
 use crate::model::{
     Across, Change, Measured, Percent, ReferenceChange, Unit, Verdict, Words, precise,
 };
@@ -198,7 +198,7 @@ pub fn failing(across: &Across, change: &Change) -> String {
 pub fn perhaps(across: &Across, change: &Change) -> String {
     let Change { workload, metric, contender, low, high, .. } = change;
     let interval = match high {
-        Some(high) => format!("{} to {}", precise(*low), precise(*high)),
+        Some(high) => from_to(*low, *high, precise),
         None => "no interval yet".into(),
     };
     let regression = across.regression;

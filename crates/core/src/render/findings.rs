@@ -28,6 +28,25 @@ impl Kind<'_> {
         &self.findings[0].advice
     }
 
+    /// All of it in a line: those that saw the same together.
+    pub fn told(&self) -> String {
+        let mut seen: Vec<(Vec<String>, String)> = Vec::new();
+        for (place, evidence) in self.findings.iter().map(|it| evidence(it)) {
+            match seen.iter_mut().find(|(_, known)| *known == evidence) {
+                Some((places, _)) => places.push(place),
+                None => seen.push((vec![place], evidence)),
+            }
+        }
+        let said = |(places, evidence): &(Vec<String>, String)| match listed(places) {
+            everywhere if everywhere.is_empty() => evidence.clone(),
+            places => format!("{places}: {evidence}"),
+        };
+        let title = format!("{} {}", name(self.severity()), self.findings[0].audit.label());
+        let is_of_all = seen.iter().all(|(places, _)| listed(places).is_empty());
+        let mark = if is_of_all { ':' } else { ',' };
+        format!("{title}{mark} {}", seen.iter().map(said).collect::<Vec<_>>().join("; "))
+    }
+
     /// "warning A13 (others at work), 54 times, at 40 of 51 comparisons".
     pub fn title(&self) -> String {
         let name = format!("{} {}", name(self.severity()), self.findings[0].audit.label());
@@ -180,6 +199,23 @@ mod tests {
             "note A19 (unequal terms), w, c0: others moved 399 times it"
         );
         assert_eq!(seen(&findings[0]), "w, c0: others moved 399 times it");
+    }
+
+    #[test]
+    fn those_that_saw_the_same_are_told_once() {
+        let of = |contender: &str, evidence: &str| Finding {
+            evidence: evidence.into(),
+            workload: None,
+            ..finding(Audit::DiskFlag, Severity::Note, contender)
+        };
+        let findings = [of("c0", "it rotates"), of("c1", "it rotates"), of("c2", "it does not")];
+        let kinds = kinds(&findings, &[]);
+        let says = "note DiskFlag, c0 and c1: it rotates; c2: it does not";
+        assert_eq!(kinds[0].told(), says);
+        let one = [of("c0", "it rotates")];
+        assert_eq!(super::kinds(&one, &[])[0].told(), headline(&one[0]));
+        let all = [Finding { contender: None, ..of("", "it rotates") }];
+        assert_eq!(super::kinds(&all, &[])[0].told(), headline(&all[0]));
     }
 
     #[test]

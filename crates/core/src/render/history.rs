@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use super::json;
 use super::paint::fitted;
-use super::words::{counted, ratio as times};
+use super::words::{counted, from_to, ratio as times};
 use crate::model::{Difference, Fleet, FleetChange, History, Past, Point, Series, Shift, precise};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
@@ -337,7 +337,7 @@ pub(super) fn shifted(history: &History, series: &Series, shift: &Shift) -> Stri
         None => format!("is {word} since {} ({}),", day(run), run.run),
     };
     let interval = match shift.high {
-        Some(high) => format!("95% interval {} to {}, ", times(shift.low), times(high)),
+        Some(high) => format!("95% interval {}, ", from_to(shift.low, high, times)),
         None => String::new(),
     };
     format!(
@@ -382,9 +382,8 @@ fn of_fleet(head: &str, change: &FleetChange) -> String {
     };
     let interval = match change.high {
         Some(high) => format!(
-            "95% interval {} to {}, {} machines tell, which differ by {:.0}% in it",
-            times(change.low),
-            times(high),
+            "95% interval {}, {} machines tell, which differ by {:.0}% in it",
+            from_to(change.low, high, times),
             change.machines,
             (change.spread - 1.0) * 100.0
         ),

@@ -285,8 +285,8 @@ pub(super) fn said(comparison: &Comparison) -> String {
     let label = comparison.label();
     match (comparison.ratio, comparison.high) {
         (Some(ratio), Some(high)) => {
-            let [ratio, low, high] = [ratio, comparison.low, high].map(words::ratio);
-            format!("{ratio}, {low} to {high}: {label}")
+            let ends = words::from_to(comparison.low, high, words::ratio);
+            format!("{}, {ends}: {label}", words::ratio(ratio))
         }
         (Some(ratio), None) => format!("{}, no interval yet: {label}", words::ratio(ratio)),
         (None, _) => label,

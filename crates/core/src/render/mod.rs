@@ -62,4 +62,4 @@ pub use reproduced::{beforehand, reproduced, reproduced_soon};
 pub use sentence::sentence;
 pub use terminal::{answered, details};
 pub use text::{one_line, visible};
-pub use words::test_name;
+pub use words::{from_to, test_name};

@@ -2,8 +2,8 @@
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
-use super::advice::{answer, has_ratios, standing, turn};
-use super::findings::{headline, unequal};
+use super::advice::{has_ratios, said, standing, turn};
+use super::findings::{Kind, kinds};
 use super::grid::Grid;
 use super::paint::{WIDTH, wrapped};
 use super::words;
@@ -43,7 +43,7 @@ pub fn recommendation(it: &Recommendation) -> String {
         None if matches!(it.advice.answer, Answer::Even(_)) => "The choice is yours.\n".into(),
         None => "There is nothing to recommend yet.\n".into(),
     };
-    for said in [Some(answer(it.advice)), unequal(&it.advice.findings)].into_iter().flatten() {
+    for said in said(it.advice) {
         out += &format!("{}\n", wrapped(&said, WIDTH).join("\n"));
     }
     if has_ratios(it.advice) {
@@ -53,8 +53,9 @@ pub fn recommendation(it: &Recommendation) -> String {
         it.advice.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     let unmet = it.advice.conditions.iter().filter(|condition| !condition.met);
     against.extend(unmet.map(|no| format!("{}: {}: {}", no.contender, no.feature, no.evidence)));
-    let rest = it.advice.findings.iter().filter(|finding| !finding.is_of_terms());
-    against.extend(rest.map(headline));
+    let rest = kinds(&it.advice.findings, &[]);
+    let rest = rest.iter().filter(|kind| !kind.findings[0].is_of_terms());
+    against.extend(rest.map(Kind::told));
     // Where it is open, that is among what keeps it so.
     let is_open = matches!(it.advice.answer, Answer::Undecided(_));
     against.extend(it.doubt.clone().filter(|_| !is_open));
@@ -149,6 +150,7 @@ mod tests {
             purpose: "database".into(),
             about: String::new(),
             run: "run".into(),
+            layers: None,
             answer,
             conditions: Vec::new(),
             left_out: Vec::new(),
@@ -234,7 +236,8 @@ mod tests {
         assert!(text.starts_with("There is nothing to recommend yet.\n"), "{text}");
         assert!(!text.contains("mkfs") && text.contains("ext4: no round has all"), "{text}");
         let text = left_out(Answer::Best("xfs".into()));
-        assert!(text.contains("measured it. ext4 was not compared."), "{text}");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("measured it. ext4 was not compared."), "{text}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::words::counted;
+use super::words::{beyond, counted, from_to};
 use crate::model::{
     Comparison, Judgement, Percent, Record, Sample, Verdict, median, median_interval, precise,
 };
@@ -122,10 +122,11 @@ pub(super) fn outlying(rounds: &[u32]) -> String {
 /// The interval of a ratio with what it holds for, or that there is none.
 pub(super) fn interval(confidence: Percent, sharing: u32, low: f64, high: Option<f64>) -> String {
     let Some(high) = high else { return "no interval yet".into() };
-    let [low, high] = [low, high].map(precise);
+    let ends = from_to(low, high, precise);
     match sharing {
-        0..=1 => format!("{confidence} interval {low} to {high}"),
-        all => format!("interval {low} to {high}, {confidence} for all {all} together"),
+        _ if beyond(low, high) == [true, true] => format!("so few rounds say nothing: {ends}"),
+        0..=1 => format!("{confidence} interval {ends}"),
+        all => format!("interval {ends}, {confidence} for all {all} together"),
     }
 }
 
@@ -238,6 +239,10 @@ mod tests {
         assert_eq!(interval(all, 1, 0.5, Some(2.0)), "95% interval 0.500 to 2.000");
         let shared = "interval 0.500 to 2.000, 95% for all 14 together";
         assert_eq!(interval(all, 14, 0.5, Some(2.0)), shared);
+        let wide = "95% interval 0.900 to over 1,000";
+        assert_eq!(interval(all, 1, 0.9, Some(1e31)), wide);
+        let nothing = "so few rounds say nothing: under 0.001 to over 1,000";
+        assert_eq!(interval(all, 14, 1e-19, Some(1e31)), nothing);
     }
 
     #[test]
@@ -295,6 +300,8 @@ mod tests {
             let (ratio, low) = (printed(comparison.ratio.unwrap()), printed(comparison.low));
             prop_assert!(low <= ratio, "{}", sentence);
             prop_assert!(comparison.high.is_none_or(|high| ratio <= printed(high)), "{}", sentence);
+            let longest = sentence.split(' ').map(str::len).max();
+            prop_assert!(longest < Some(16), "{}", sentence);
             let said = format!("{} times as fast", precise(comparison.ratio.unwrap()));
             let claims_ratio = comparison.verdict != Verdict::Undecided
                 && comparison.verdict != Verdict::Equivalent;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Report;
 use super::grid::Grid;
+use super::words::from_to;
 use crate::model::{
     Application, Bytes, Comparison, Phase, Record, Sample, Unit, Verdict, Workload, median,
     precise, share_of_memory,
@@ -252,8 +253,8 @@ pub(super) fn published(report: &Report, preset: &str) -> Grid {
         before = new;
         let measured = row
             .measured
-            .map(|of_it| of_it.map(precise))
-            .map_or("-".into(), |[ratio, low, high]| format!("{ratio} ({low} to {high})"));
+            .map(|[ratio, low, high]| (precise(ratio), from_to(low, high, precise)))
+            .map_or("-".into(), |(ratio, ends)| format!("{ratio} ({ends})"));
         let [printed, reference] = row.printed;
         table.add([
             workload.into(),
@@ -273,7 +274,7 @@ pub(super) fn judged(comparison: &Comparison) -> [String; 3] {
     let ratio = comparison.ratio.map_or("-".into(), precise);
     let interval = match comparison.high {
         Some(_) if comparison.exact => "exact".into(),
-        Some(high) => format!("{} to {}", precise(comparison.low), precise(high)),
+        Some(high) => from_to(comparison.low, high, precise),
         None => "-".into(),
     };
     let mark =

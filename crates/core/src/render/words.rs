@@ -178,9 +178,32 @@ pub(super) fn ratio_by(value: f64, margin: Percent) -> String {
     }
 }
 
-/// An interval of a ratio.
+/// An interval of a ratio, for a cell.
 pub(super) fn span(low: f64, high: f64) -> String {
-    format!("{}-{}", ratio(low), ratio(high))
+    match beyond(low, high) {
+        [false, false] => format!("{}-{}", ratio(low), ratio(high)),
+        [is_low, is_high] => {
+            let low = if is_low { "<0.001".into() } else { ratio(low) };
+            let high = if is_high { ">1000".into() } else { ratio(high) };
+            format!("{low} to {high}")
+        }
+    }
+}
+
+/// An interval of a ratio, whose ends `shown` shows.
+pub fn from_to(low: f64, high: f64, shown: fn(f64) -> String) -> String {
+    let [is_low, is_high] = beyond(low, high);
+    let low = if is_low { "under 0.001".into() } else { shown(low) };
+    let high = if is_high { "over 1,000".into() } else { shown(high) };
+    format!("{low} to {high}")
+}
+
+/// Which ends of an interval lie where nobody takes them for a size: of few rounds it can be as
+/// wide as numbers go. Those of a narrow one are what was measured.
+pub(super) fn beyond(low: f64, high: f64) -> [bool; 2] {
+    const MOST: f64 = 1000.0;
+    let is_wide = high > low * MOST;
+    [is_wide && low < 1.0 / MOST, is_wide && high > MOST]
 }
 
 /// `text` with shares of a thousand percent and more as multiples, which somebody can imagine:
@@ -284,6 +307,11 @@ mod tests {
         let shown = [0.001234, 0.0456, 0.5391, 0.999, 1.0, 1.664, 12.345, 234.5].map(ratio);
         assert_eq!(shown, ["0.0012", "0.046", "0.54", "1.00", "1.00", "1.66", "12.3", "234"]);
         assert_eq!(span(0.379, 0.766), "0.38-0.77");
+        assert_eq!(span(1e-19, 0.5), "<0.001 to 0.50");
+        assert_eq!(span(1e-19, 7e31), "<0.001 to >1000");
+        assert_eq!(span(2000.0, 3000.0), "2000-3000");
+        assert_eq!(from_to(0.0003, 0.0004, ratio), "0.0003 to 0.0004");
+        assert_eq!(from_to(1e-19, 7e31, ratio), "under 0.001 to over 1,000");
         let by = |margin| [0.0456, 1.0041, 2.5].map(|it| ratio_by(it, Percent(margin)));
         assert_eq!(by(0.05), ["0.046", "1.00", "2.50"]);
         assert_eq!(by(0.002), ["0.046", "1.004", "2.50"]);

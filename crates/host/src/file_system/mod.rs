@@ -115,6 +115,8 @@ pub struct FileSystem {
     pub has_panic: fn(&Path) -> io::Result<bool>,
     /// What its documentation promises.
     pub promises: Promises,
+    /// What it promises of that version, of these that hold for most.
+    of_version: fn(Promises, &str) -> Promises,
     /// What nearly all others have, and it does not.
     pub without: &'static [&'static str],
 }
@@ -174,6 +176,7 @@ const PLAIN: FileSystem = FileSystem {
     takes_zones: false,
     has_panic: |_| Ok(false),
     promises: Promises::NONE,
+    of_version: |promises, _| promises,
     without: &[],
 };
 
@@ -263,6 +266,11 @@ impl FileSystem {
     /// It takes several devices at once.
     pub fn takes_several(&self) -> bool {
         self.promises.several_devices != Promise::No
+    }
+
+    /// What it promises, of that version where it is known.
+    pub fn promises_of(&self, version: Option<&str>) -> Promises {
+        version.map_or(self.promises, |version| (self.of_version)(self.promises, version))
     }
 
     /// The commands that make it.

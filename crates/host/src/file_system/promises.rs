@@ -57,7 +57,8 @@ impl Promises {
         ]
     }
 
-    /// Whether it has `feature` when it is made and mounted with `options`, and what says so.
+    /// Whether it has `feature` when it is made and mounted with `options`, among them parameters
+    /// of its module as `NAME=VALUE`, and what says so.
     /// Durability is not promised but measured: of it nothing is known here.
     pub fn keeps(&self, feature: Feature, options: &[String]) -> (bool, String) {
         let words: Vec<&str> = options.iter().flat_map(|it| it.split([',', ' '])).collect();
@@ -88,24 +89,25 @@ impl Promises {
     }
 }
 
-/// What options that ask for it contain: btrfs(5), zfsprops(7), bcachefs(8), mkfs.f2fs(8),
+/// What options that ask for it contain: btrfs(5), zfsprops(7), zfs(4), bcachefs(8), mkfs.f2fs(8),
 /// mkfs.ocfs2(8).
 fn asks_for(feature: Feature) -> &'static [&'static str] {
     match feature {
         Feature::Compression => &["compress", "-z"],
         Feature::MetadataChecksums => &["inode_checksum", "metaecc"],
-        Feature::Reflink => &["block_cloning"],
+        Feature::Reflink => &["zfs_bclone_enabled=1"],
         _ => &[],
     }
 }
 
-/// What options that give it up contain: btrfs(5), ext4(5), mkfs.xfs(8), zfsprops(7).
+/// What options that give it up contain: btrfs(5), ext4(5), mkfs.xfs(8), zfsprops(7),
+/// zpool-features(7), zfs(4).
 fn gives_up(feature: Feature) -> &'static [&'static str] {
     match feature {
         Feature::DataChecksums => &["nodatasum", "nodatacow", "checksum=off"],
         Feature::MetadataChecksums => &["^metadata_csum", "crc=0"],
         Feature::Compression => &["compress=no", "compression=off", "compression=none"],
-        Feature::Reflink => &["reflink=0"],
+        Feature::Reflink => &["reflink=0", "block_cloning=disabled", "zfs_bclone_enabled=0"],
         _ => &[],
     }
 }
@@ -130,5 +132,27 @@ mod tests {
         assert!(keeps("xfs", Feature::Reflink, &[]));
         assert!(!keeps("xfs", Feature::Reflink, &["-m", "crc=1,reflink=0"]));
         assert!(!keeps("ext4", Feature::MetadataChecksums, &["-O", "^metadata_csum"]));
+    }
+
+    #[test]
+    fn an_openzfs_promises_what_its_version_has() {
+        let zfs = crate::file_system::mounted_as("zfs", "zfs").unwrap();
+        let keeps = |version: &str, feature, option: &str| {
+            zfs.promises_of(Some(version)).keeps(feature, &[option.to_string()]).0
+        };
+        let (compression, reflink) = (Feature::Compression, Feature::Reflink);
+        assert!(!keeps("2.1.11-1+deb12u1", compression, ""));
+        assert!(keeps("2.1.11-1+deb12u1", compression, "compression=lz4"));
+        assert!(keeps("2.3.9-0+deb13u1", compression, ""));
+        assert!(!keeps("2.3.9-0+deb13u1", compression, "compression=off"));
+        assert!(!keeps("2.1.11-1+deb12u1", reflink, "zfs.zfs_bclone_enabled=1"));
+        assert!(!keeps("2.2.7", reflink, ""));
+        assert!(keeps("2.2.7", reflink, "zfs.zfs_bclone_enabled=1"));
+        assert!(keeps("2.4.4-1", reflink, ""));
+        assert!(!keeps("2.4.4-1", reflink, "zfs.zfs_bclone_enabled=0"));
+        assert!(!keeps("2.4.4-1", reflink, "feature@block_cloning=disabled"));
+        // Of which version it is, nobody knows: as of most.
+        assert_eq!(zfs.promises_of(None), zfs.promises);
+        assert_eq!(zfs.promises_of(Some("unknown")), zfs.promises);
     }
 }

@@ -29,10 +29,11 @@ pub(super) const ZFS: FileSystem = FileSystem {
     held: true,
     partitions_disks: true,
     promises: Promises {
-        // zfsprops(7): since 2.2 block cloning, by a feature of the pool and a module parameter.
+        // zpool-features(7), block_cloning, and zfs(4), zfs_bclone_enabled.
         reflink: Promise::Asked,
         ..PROMISES
     },
+    of_version,
     ..PLAIN
 };
 
@@ -73,6 +74,21 @@ const ZFS_FUSE: FileSystem = FileSystem {
     promises: PROMISES,
     ..PLAIN
 };
+
+/// OpenZFS compresses by itself since 2.2 (zfsprops(7), compression). It clones blocks since then,
+/// too, by a parameter of the module that is on since 2.3 (zfs(4), zfs_bclone_enabled).
+fn of_version(promises: Promises, version: &str) -> Promises {
+    let mut numbers = version.split('.').map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        return promises;
+    };
+    let (compression, reflink) = match (major, minor) {
+        (0..=1, _) | (2, 0..=1) => (Promise::Asked, Promise::No),
+        (2, 2) => (Promise::Yes, Promise::Asked),
+        _ => (Promise::Yes, Promise::Yes),
+    };
+    Promises { compression, reflink, ..promises }
+}
 
 /// No kernel comes with it.
 const KERNELS: &str = "fsverdict kernels get 6.12 --with zfs, and then --place vm --kernel 6.12";

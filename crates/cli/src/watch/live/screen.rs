@@ -4,6 +4,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use fsverdict_core::model::{Comparison, Key, Unit, precise};
+use fsverdict_core::render;
 
 use super::super::machine::Second;
 use super::super::plain::found;
@@ -146,7 +147,7 @@ fn verdict_line(comparison: &Comparison, name: &str, name_width: usize, scale: &
     let ratio = comparison.ratio.map_or("-".into(), precise);
     let interval = match comparison.high {
         Some(_) if comparison.exact => "exact".into(),
-        Some(high) => format!("{} to {}", precise(comparison.low), precise(high)),
+        Some(high) => render::from_to(comparison.low, high, precise),
         None => "-".into(),
     };
     let picture = scale.picture(comparison);

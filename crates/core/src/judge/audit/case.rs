@@ -38,11 +38,6 @@ pub fn options(contender: &Contender) -> impl Iterator<Item = &str> {
     contender.mount.iter().flat_map(|options| options.split(','))
 }
 
-/// The options of what stands on it.
-pub fn options_above(contender: &Contender) -> impl Iterator<Item = &str> {
-    contender.above.iter().flat_map(|it| &it.options).map(String::as_str)
-}
-
 pub fn least(seen: impl Iterator<Item = Seen>) -> Option<Seen> {
     seen.min_by(|one, other| one.figure.total_cmp(&other.figure))
 }

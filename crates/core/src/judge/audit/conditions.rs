@@ -3,10 +3,11 @@
 use crate::judge::stopping::FIRST_LOOK;
 use crate::judge::trials::Trials;
 use crate::model::{
-    Audit, Contender, Finding, Intervals, Plan, Severity, Workload, is_synchronous_engine,
+    Audit, Contender, Finding, Given, Intervals, Layer, Loses, Plan, Severity, Workload,
+    is_synchronous_engine,
 };
 
-use super::mounted::{Terms, declared_without_flush};
+use super::mounted::{Spared, Terms, not_whole};
 use super::rotation;
 
 /// A3's evidence.
@@ -18,19 +19,16 @@ pub fn depth_ignored_by(engine: &str, depth: u32) -> String {
 pub const DEPTH_ADVICE: &str = "use ioengine = \"io_uring\" or \"libaio\" (with direct = 1), or \
                                 numjobs for parallel work";
 
-/// A19's advice for a contender that `option` spares flushes.
-pub fn durability_advice(option: &str) -> String {
+/// A19's advice for a contender from which `setting` takes what fsync has promised.
+pub fn durability_advice(setting: &str) -> String {
     format!(
-        "take {option} out, or give it to all; without flushes a power cut loses what fsync \
-         promised to keep"
+        "take {setting} out, or give it to all; with it a crash loses what fsync promised to keep"
     )
 }
 
-/// A19's evidence of one that `option` spares flushes, beside `other`.
-pub fn spared_by(option: &str, other: &str) -> String {
-    format!(
-        "mounted with {option}: fsync does not flush the disk's cache, and that of {other} does"
-    )
+/// A19's evidence of such a contender, beside `other`.
+pub fn spared_by(given: &Given, other: &str) -> String {
+    format!("{}; {other} keeps it", given.said())
 }
 
 /// What the records say of the terms of the contenders, in the order of the plan, and how many
@@ -46,9 +44,11 @@ pub struct Said<'a> {
 pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     let each = || plan.contenders.iter().zip(said.of_contenders);
     let mut findings: Vec<Finding> = plan.workloads.iter().filter_map(depth_ignored).collect();
-    findings.extend(unequal_durability(plan, said));
-    findings.extend(unflushed(plan, said));
-    findings.extend(without_journal(plan));
+    let spared = Spared::of(plan, said.of_contenders);
+    findings.extend(unequal_durability(plan, said, &spared));
+    findings.extend(unflushed(plan, said, &spared));
+    findings.extend(damaged(plan, &spared));
+    findings.extend(less_redundant(plan, &spared));
     findings.extend(each().filter_map(|(it, terms)| stand_in(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
@@ -134,81 +134,92 @@ fn too_few_runs(
     })
 }
 
-/// A19: some contenders are spared the flushes that the others pay for.
-fn unequal_durability(plan: &Plan, said: &Said) -> Vec<Finding> {
-    let sparing = |(contender, terms): (_, &Terms)| {
-        let declared = declared_without_flush(contender);
-        (contender, declared.or_else(|| terms.without_flush.clone()))
-    };
-    let found: Vec<_> = plan.contenders.iter().zip(said.of_contenders).map(sparing).collect();
-    // Nor one whose fsyncs were seen to flush nothing, though no option spares them that.
-    let is_flushing = |((_, option), terms): &(&(_, Option<String>), &Terms)| {
-        option.is_none() && terms.flushes != Some(false)
-    };
-    let Some(((flushing, _), _)) = found.iter().zip(said.of_contenders).find(is_flushing) else {
-        return Vec::new();
-    };
-    let finding = |(contender, option): &(&Contender, Option<String>)| {
-        let option = option.as_ref()?;
-        Some(Finding {
-            audit: Audit::A19,
-            severity: Severity::Warning,
-            workload: None,
-            contender: Some(contender.name.clone()),
-            evidence: spared_by(option, &flushing.name),
-            advice: durability_advice(option),
-        })
-    };
-    found.iter().filter_map(finding).collect()
-}
-
-/// A19: fsyncs that send the disk no flush, as others' do, though no option spares them that.
-fn unflushed(plan: &Plan, said: &Said) -> Vec<Finding> {
-    let each = || plan.contenders.iter().zip(said.of_contenders);
-    let Some((flushing, _)) = each().find(|(_, terms)| terms.flushes == Some(true)) else {
-        return Vec::new();
-    };
-    let is_silent = |(it, terms): &(&Contender, &Terms)| {
-        let option = declared_without_flush(it).or_else(|| terms.without_flush.clone());
-        terms.flushes == Some(false) && option.is_none()
-    };
-    let finding = |(contender, _): (&Contender, _)| Finding {
+/// A19, a warning on a contender's terms.
+fn of_terms(contender: &Contender, evidence: String, advice: impl Into<String>) -> Finding {
+    Finding {
         audit: Audit::A19,
         severity: Severity::Warning,
         workload: None,
         contender: Some(contender.name.clone()),
-        evidence: format!(
+        evidence,
+        advice: advice.into(),
+    }
+}
+
+/// A19: some contenders are spared what the others pay for, so that fsync keeps its promise.
+fn unequal_durability(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
+    let each = || plan.contenders.iter().enumerate().zip(said.of_contenders);
+    // Nor does one whose fsyncs were seen to flush nothing, though no setting spares them that.
+    let keeps = |((place, _), terms): &((usize, _), &Terms)| {
+        spared.synced(*place).is_none() && terms.flushes != Some(false)
+    };
+    let Some(((_, keeping), _)) = each().find(keeps) else {
+        return Vec::new();
+    };
+    let finding = |((place, contender), _): ((usize, &Contender), _)| {
+        let given = spared.synced(place)?;
+        let evidence = spared_by(given, &keeping.name);
+        Some(of_terms(contender, evidence, durability_advice(&given.setting)))
+    };
+    each().filter_map(finding).collect()
+}
+
+/// A19: fsyncs that send the disk no flush, as others' do, though no setting spares them that.
+fn unflushed(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
+    let each = || plan.contenders.iter().enumerate().zip(said.of_contenders);
+    let Some(((_, flushing), _)) = each().find(|(_, terms)| terms.flushes == Some(true)) else {
+        return Vec::new();
+    };
+    let is_silent = |((place, _), terms): &((usize, &Contender), &Terms)| {
+        terms.flushes == Some(false) && spared.synced(*place).is_none()
+    };
+    let finding = |((_, contender), _): ((usize, &Contender), _)| {
+        let evidence = format!(
             "no flush at fsync, where {} sends some: what the disk's cache holds is lost with the \
              power",
             flushing.name
-        ),
-        advice: "don't rely on its fsync, nor call it faster for that, unless the disk's cache \
-                 outlives a loss of power"
-            .into(),
+        );
+        let advice = "don't rely on its fsync, nor call it faster for that, unless the disk's \
+                      cache outlives a loss of power";
+        of_terms(contender, evidence, advice)
     };
     each().filter(is_silent).map(finding).collect()
 }
 
-/// A19: a file system without a journal or the like beside those that have one.
-fn without_journal(plan: &Plan) -> Vec<Finding> {
+/// A19: what a crash can damage, beside what it leaves whole.
+fn damaged(plan: &Plan, spared: &Spared) -> Vec<Finding> {
     // On bed `directory` nobody says what it is, and a bare device is none.
-    let is_known = |it: &&Contender| !matches!(&*it.file_system, "" | Contender::RAW);
-    let mut known = plan.contenders.iter().filter(is_known);
-    if !known.any(Contender::keeps_journal) {
+    let is_known = |it: &Contender| !matches!(&*it.file_system, "" | Contender::RAW);
+    let why: Vec<Option<String>> =
+        (0..plan.contenders.len()).map(|place| not_whole(plan, spared, place)).collect();
+    let each = || plan.contenders.iter().zip(&why);
+    if !each().any(|(it, why)| is_known(it) && why.is_none()) {
         return Vec::new();
     }
-    let finding = |contender: &Contender| Finding {
-        audit: Audit::A19,
-        severity: Severity::Warning,
-        workload: None,
-        contender: Some(contender.name.clone()),
-        evidence: "no journal: fewer writes, and a crash can damage the file system".into(),
-        advice:
-            "take it only where it may be checked whole after a crash, and may lose files that \
-                 were written long before"
-                .into(),
+    let advice = "take it only where it may be checked whole after a crash, and may lose files \
+                  that were written long before";
+    let finding = |(it, why): (_, &Option<String>)| Some(of_terms(it, why.clone()?, advice));
+    each().filter_map(finding).collect()
+}
+
+/// A19: what is lost with a disk that others can do without: of a cache beside all that have none,
+/// of a RAID that lacks a disk beside those that are whole.
+fn less_redundant(plan: &Plan, spared: &Spared) -> Vec<Finding> {
+    let each = || plan.contenders.iter().enumerate();
+    let finding = |(place, contender): (usize, &Contender)| {
+        let given = spared.first(place, &[Loses::Disk, Loses::Copy])?;
+        let loses = given.fact.loses;
+        let is_like = |it: &Contender| {
+            let is_such = |layer: &Layer| given.fact.of.contains(&layer.name.as_str());
+            loses == Loses::Disk || it.layers.iter().any(is_such)
+        };
+        let keeps = |place| spared.first(place, &[loses]).is_none();
+        let advice = "don't call it faster for that, unless what a failed disk takes with it may \
+                      be lost";
+        let is_unequal = each().any(|(other, it)| keeps(other) && is_like(it));
+        is_unequal.then(|| of_terms(contender, given.said(), advice))
     };
-    plan.contenders.iter().filter(|it| !it.keeps_journal()).map(finding).collect()
+    each().filter_map(finding).collect()
 }
 
 /// A19: another program stands in for a file system, and its name does not say so: who reads a
@@ -352,7 +363,7 @@ mod tests {
         assert_eq!((unequal.len(), unequal[0].audit), (1, Audit::A19));
         assert_eq!(unequal[0].contender.as_deref(), Some("b"));
         let evidence = &unequal[0].evidence;
-        assert!(evidence.contains("barrier=0") && evidence.ends_with("and that of a does"));
+        assert!(evidence.starts_with("barrier=0: ") && evidence.ends_with("; a keeps it"));
         assert_eq!(findings(&with(command, "\"barrier=1\""), &rounds(4)), []);
 
         let mut all = rounds(4);
@@ -399,6 +410,71 @@ mod tests {
         assert_eq!(of(["xfs", "ext4"], "-O ^has_journal"), of_b);
         assert_eq!(of(["ext4", "xfs"], ""), []);
         assert_eq!(of(["ext2", "vfat"], ""), [], "neither has one");
+    }
+
+    /// The contenders that A19 names, of two with these lines of a plan.
+    fn named(a: &str, b: &str, terms: impl Fn(&mut Record)) -> Vec<(String, String)> {
+        let plan = plan(&format!(
+            "[[contender]]\nname = \"a\"\nfile_system = \"ext4\"\n{a}\n[[contender]]\n\
+             name = \"b\"\nfile_system = \"ext4\"\n{b}\n[[workload]]\nname = \"w\"\n\
+             fsync_files = {{}}"
+        ));
+        let mut records = rounds(4);
+        records.iter_mut().for_each(terms);
+        let found = findings(&plan, &records).into_iter().filter(Finding::is_of_terms);
+        found.map(|it| (it.contender.unwrap_or_default(), it.evidence)).collect()
+    }
+
+    #[test]
+    fn what_a_queue_or_a_module_is_set_to_takes_flushes_too() {
+        for b in [
+            "queue = { write_cache = \"write through\" }",
+            "module = { \"zfs.zil_nocacheflush\" = 1 }",
+        ] {
+            let found = named("", b, |_| ());
+            let [(name, evidence)] = &found[..] else { panic!("{b}: {found:?}") };
+            assert!(name == "b" && evidence.ends_with("; a keeps it"), "{found:?}");
+            assert_eq!(named(b, b, |_| ()), [], "what all do is no unequal term");
+        }
+    }
+
+    #[test]
+    fn a_disk_without_a_cache_loses_nothing_by_being_called_one() {
+        let through = "queue = { write_cache = \"write through\" }";
+        let says = |a: bool| {
+            move |record: &mut Record| {
+                let write_cache = record.key.contender == "a" && a;
+                record.disk = Some(Disk { write_cache, ..Disk::default() });
+            }
+        };
+        assert_eq!(named("", through, says(true)).len(), 1);
+        assert_eq!(named("", through, says(false)), []);
+    }
+
+    #[test]
+    fn layers_that_lose_more_are_told_beside_those_that_do_not() {
+        for (a, b, is_told) in [
+            ("", "layers = [\"integrity:mode=direct\"]", true),
+            ("layers = [\"integrity\"]", "layers = [\"integrity:mode=direct\"]", true),
+            ("layers = [\"bcache\"]", "layers = [\"bcache:mode=writeback\"]", true),
+            ("", "layers = [\"cache:mode=writeback\"]", true),
+            ("", "layers = [\"writecache\"]", true),
+            ("layers = [\"writecache\"]", "layers = [\"bcache:mode=writeback\"]", false),
+            ("layers = [\"raid1\"]", "layers = [\"raid1:state=degraded\"]", true),
+            // One disk is no more than what is left of two.
+            ("", "layers = [\"raid1:state=degraded\"]", false),
+        ] {
+            let found = named(a, b, |_| ());
+            let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, if is_told { vec!["b"] } else { vec![] }, "{a} {b}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_journal_that_is_not_written_is_none() {
+        let found = named("", "mount = [\"noload\"]", |_| ());
+        assert_eq!(found.len(), 1);
+        assert!(found[0].1.starts_with("noload: the journal is not replayed"), "{found:?}");
     }
 
     #[test]

@@ -52,7 +52,6 @@ use crate::model::{Finding, Plan, Record, Workload};
 
 pub use arms::DUPLICATE_ALPHA;
 pub use conditions::{DEPTH_ADVICE, depth_ignored_by, durability_advice, spared_by};
-pub use mounted::WITHOUT_FLUSH;
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
 
 use conditions::Said;

@@ -3,37 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::case::{options, options_above};
-use crate::model::{Contender, Disk, Probed, Record};
-
-/// Mount options with which fsync does not flush the device's cache: ext4(5), f2fs, ZFS, an SMB
-/// client (mount.cifs(8)), and of an overlay (Documentation/filesystems/overlayfs.rst, "Volatile
-/// mount").
-pub const WITHOUT_FLUSH: [&str; 7] = [
-    "nobarrier",
-    "barrier=0",
-    "fsync_mode=nobarrier",
-    "sync=disabled",
-    "nostrictsync",
-    "volatile",
-    "fsync=volatile",
-];
-
-/// The first of these mount options with which fsync does not flush the device's cache.
-fn without_flush<'a>(options: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    options.into_iter().find(|option| WITHOUT_FLUSH.contains(option)).map(String::from)
-}
-
-/// What of a contender's own words takes flushes away: as it is mounted, as what stands on it is,
-/// as it is made (ZFS is told so then), or a server that answers an fsync before anything is on its
-/// disk (exports(5), `async`).
-pub fn declared_without_flush(contender: &Contender) -> Option<String> {
-    let made = contender.mkfs.iter().map(String::as_str);
-    let served = contender.above.iter().filter(|it| it.name == "nfs");
-    let is_async = |options: &Vec<String>| options.iter().any(|it| it == "async");
-    without_flush(options(contender).chain(options_above(contender)).chain(made))
-        .or_else(|| served.map(|it| &it.options).any(is_async).then(|| "nfs:async".into()))
-}
+use crate::model::{Contender, Disk, Given, Loses, Mounted, Plan, Probed, Record};
 
 /// The trial's kernel counts flushes: Linux 5.5 and later. In older records others say 0.
 pub fn counts_flushes(record: &Record) -> bool {
@@ -52,13 +22,15 @@ fn flushes(record: &Record) -> Option<bool> {
 /// What the records of a contender say of its terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Terms {
-    /// The first option in effect that spares flushes.
-    pub without_flush: Option<String>,
+    /// What the options in effect give up.
+    pub given_up: Vec<Given>,
     /// What was mounted is the ZFS of a daemon.
     pub is_zfs_fuse: bool,
     /// Whether any fsync sent a flush to a disk whose cache is lost with the power; `None` where
     /// that was not counted, or the disk has no such cache.
     pub flushes: Option<bool>,
+    /// Whether the disk says that it has such a cache, where it says anything.
+    pub has_cache: Option<bool>,
     /// Options that were asked for and that the kernel does not show.
     pub unseen: BTreeSet<String>,
     /// The first partition whose start does not suit the device: where it begins, and what that
@@ -80,13 +52,16 @@ impl Terms {
     /// Those of one trial.
     pub fn of(record: &Record) -> Terms {
         let mounted = record.mounted.iter().flat_map(|it| it.above.iter().chain([it]));
-        let options = mounted.clone().flat_map(|it| &it.options).map(String::as_str);
+        let options = |it: &Mounted| {
+            Given::of_options(&it.file_system, it.options.iter().map(String::as_str))
+        };
         let guest = record.guest.as_ref();
         let lacks = guest.filter(|guest| !guest.lacks.is_empty());
         Terms {
-            without_flush: without_flush(options),
+            given_up: mounted.clone().flat_map(options).collect(),
             is_zfs_fuse: record.mounted.as_ref().is_some_and(|it| it.file_system == "fuse.zfs"),
             flushes: flushes(record),
+            has_cache: record.disk.as_ref().map(|disk| disk.write_cache),
             unseen: mounted.flat_map(|it| &it.unseen).cloned().collect(),
             misaligned: record
                 .partitions
@@ -102,14 +77,15 @@ impl Terms {
 
     /// Adds those of a later trial.
     pub fn add(&mut self, later: &Terms) {
-        if self.without_flush.is_none() {
-            self.without_flush.clone_from(&later.without_flush);
-        }
+        let new = later.given_up.iter().filter(|it| !self.given_up.contains(it));
+        let new = new.cloned().collect::<Vec<_>>();
+        self.given_up.extend(new);
         self.is_zfs_fuse |= later.is_zfs_fuse;
         self.flushes = match (self.flushes, later.flushes) {
             (Some(one), Some(other)) => Some(one || other),
             (one, other) => one.or(other),
         };
+        self.has_cache = self.has_cache.or(later.has_cache);
         self.unseen.extend(later.unseen.iter().cloned());
         self.misaligned = self.misaligned.or(later.misaligned);
         match (&mut self.lacks, &later.lacks) {
@@ -127,4 +103,43 @@ impl Terms {
             self.disk.clone_from(&later.disk);
         }
     }
+}
+
+/// What the contenders of a plan give up, by their own words and by what their records show, in the
+/// plan's order.
+pub struct Spared(Vec<Vec<Given>>);
+
+impl Spared {
+    /// Of the contenders of `plan`, with their terms. On a disk that says of itself that it has no
+    /// cache it changes nothing to call it one; a contender that does so hides what the disk says.
+    pub fn of(plan: &Plan, terms: &[Terms]) -> Spared {
+        let each = || plan.contenders.iter().zip(terms);
+        let sets = |it: &Contender| it.queue.contains_key("write_cache");
+        let mut plain = each().filter(|(it, _)| !sets(it));
+        let is_cacheless = plain.any(|(_, terms)| terms.has_cache == Some(false));
+        let of = |(contender, terms): (&Contender, &Terms)| {
+            let declared = contender.given_up().into_iter();
+            let declared = declared.filter(|it| !is_cacheless || !it.is_of_queue());
+            declared.chain(terms.given_up.iter().cloned()).collect()
+        };
+        Spared(each().map(of).collect())
+    }
+
+    /// The first loss of these kinds of the contender at that place.
+    pub fn first(&self, contender: usize, kinds: &[Loses]) -> Option<&Given> {
+        self.0[contender].iter().find(|it| kinds.contains(&it.fact.loses))
+    }
+
+    /// What fsync has promised: the first that takes it from the contender at that place.
+    pub fn synced(&self, contender: usize) -> Option<&Given> {
+        self.first(contender, &[Loses::Flushes, Loses::Synced])
+    }
+}
+
+/// Why a crash may leave a contender damaged, which is the one at that place: by its file system,
+/// or by what gives it up.
+pub fn not_whole(plan: &Plan, spared: &Spared, place: usize) -> Option<String> {
+    let given = spared.first(place, &[Loses::Whole]).map(Given::said);
+    let why = "no journal: a crash can damage the file system, and what it holds";
+    (!plan.contenders[place].keeps_journal()).then(|| why.into()).or(given)
 }

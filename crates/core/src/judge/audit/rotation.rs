@@ -24,13 +24,14 @@ pub fn finding(plan: &Plan, contender: &Contender, terms: &Terms) -> Option<Find
         (true, _) if contradicts => {
             let grave = decides && !asks_for_rotation(plan);
             let severity = if grave { Severity::Warning } else { Severity::Note };
-            let evidence = format!("the disk says that it rotates, but {reads}: {name} {does}");
+            let evidence =
+                format!("the disk says that it rotates, but {reads}: the file system {does}");
             (severity, evidence, mend(plan, probed))
         }
         (false, true) if decides => {
             let evidence = format!(
                 "{at} says that it rotates, but {reads}: the bed does not repeat it; on {at} \
-                 itself {name} {does}"
+                 itself the file system {does}"
             );
             let advice = format!("{}; to measure it as it is: --like {at}", rule(at));
             (Severity::Note, evidence, advice)
@@ -122,7 +123,7 @@ mod tests {
     fn a_mended_bed_says_what_the_disk_itself_would_do() {
         let found = seen("", false, 97_000, true);
         assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
-        assert!(found[0].evidence.contains("on /dev/vda itself btrfs leaves ssd off"));
+        assert!(found[0].evidence.contains("on /dev/vda itself the file system leaves ssd off"));
         assert!(found[0].advice.ends_with("to measure it as it is: --like /dev/vda"));
     }
 }

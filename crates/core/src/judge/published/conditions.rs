@@ -6,12 +6,11 @@ use super::cells::{Cell, Cells};
 use super::found::found;
 use super::reach::Reach;
 use crate::judge::audit::{
-    CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE, WITHOUT_FLUSH, durability_advice,
-    spared_by,
+    CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE, durability_advice, spared_by,
 };
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{
-    Audit, Bytes, Finding, Machine, Quantity, Severity, Statistic, Table, Test, Unit,
+    Audit, Bytes, Finding, Given, Loses, Machine, Quantity, Severity, Statistic, Table, Test, Unit,
 };
 
 /// Mount options that every file system knows (mount(8), "filesystem-independent"), and that change
@@ -147,16 +146,18 @@ fn unrepeated(test: &Test) -> Option<String> {
     }
 }
 
-/// A19: some are spared the flushes that the others pay for.
+/// A19: some are spared what the others pay for, so that fsync keeps its promise.
 fn unequal_durability(machine: &Machine) -> Vec<Finding> {
     let spared = |options: &[String]| {
-        options.iter().find(|option| WITHOUT_FLUSH.contains(&option.as_str())).cloned()
+        let given = Given::of_options("", options.iter().map(String::as_str));
+        given.into_iter().find(|it| matches!(it.fact.loses, Loses::Flushes | Loses::Synced))
     };
     let mut others = machine.mount.iter().filter(|(_, options)| spared(options).is_none());
-    let Some((flushing, _)) = others.next() else { return Vec::new() };
+    let Some((keeping, _)) = others.next() else { return Vec::new() };
     let finding = |(contender, options): (&String, &Vec<String>)| {
-        let option = spared(options)?;
-        Some(unequal(contender, spared_by(&option, flushing), durability_advice(&option)))
+        let given = spared(options)?;
+        let advice = durability_advice(&given.setting);
+        Some(unequal(contender, spared_by(&given, keeping), advice))
     };
     machine.mount.iter().filter_map(finding).collect()
 }

@@ -185,8 +185,8 @@ fn says(comparison: &Comparison) -> String {
     match comparison.high {
         Some(_) if comparison.exact => format!("{} exactly, {label}", words::ratio(ratio)),
         Some(high) => {
-            let [low, high] = [comparison.low, high].map(words::ratio);
-            format!("{} ({low} to {high}) {label}", words::ratio(ratio))
+            let ends = words::from_to(comparison.low, high, words::ratio);
+            format!("{} ({ends}) {label}", words::ratio(ratio))
         }
         None => format!("{}, {label}", words::ratio(ratio)),
     }

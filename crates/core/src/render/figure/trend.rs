@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 
 use super::super::history::{day, is_drawn, name_of, shown, when};
+use super::super::words::from_to;
 use super::drawing::{Figure, Live, Place, WIDTH, named};
 use super::palette;
 use super::plot::{LINE, marks, percent, row_text, stretched};
@@ -241,7 +242,7 @@ fn said(series: &Series, point: &Point, run: &Past) -> String {
     let kernel = run.kernel.as_deref().unwrap_or("not known");
     let value = shown(series, figure_of(point));
     let interval = match (point.ratio, point.high) {
-        (Some(_), Some(high)) => format!(" ({} to {})", precise(point.low), precise(high)),
+        (Some(_), Some(high)) => format!(" ({})", from_to(point.low, high, precise)),
         _ => String::new(),
     };
     let verdict = point.verdict.map_or(String::new(), |it| format!(", {}", it.label()));

@@ -9,6 +9,7 @@ use super::super::history::{
     RUNS_MIN, came, candidates, chance, day, is_drawn, is_still, last_run, name_of, news, runs,
     shifted, shown, together, trend, when, with,
 };
+use super::super::words::from_to;
 use super::page::Page;
 use super::parts;
 use crate::model::{History, Past, Point, Series, Shift, Words, median, precise};
@@ -288,8 +289,8 @@ fn value(series: &Series, point: &Point) -> String {
     let verdict = point.verdict.map_or(String::new(), |verdict| words.label(verdict));
     match (point.ratio, point.high) {
         (Some(ratio), Some(high)) => {
-            let [ratio, low, high] = [ratio, point.low, high].map(precise);
-            format!("{ratio} ({low} to {high}) {verdict}")
+            let ends = from_to(point.low, high, precise);
+            format!("{} ({ends}) {verdict}", precise(ratio))
         }
         (Some(ratio), None) => format!("{} {verdict}", precise(ratio)),
         _ => shown(series, point.median),
