@@ -1,7 +1,7 @@
 //! When to look and how wide the interval must be then, so that looking after every round does not
 //! raise the chance of a false verdict (METHODOLOGY, "When to stop").
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -56,16 +56,10 @@ impl Layout {
 }
 
 /// The rule a run declared before its first trial, for one comparison.
-///
-/// It takes part of a second to make ([`Rule::capped`] simulates) and nothing to ask, so that it is
-/// made once for a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// Looks after each round from [`FIRST_LOOK`] to a last one.
-    Capped {
-        /// Standard errors on either side, for each look in order.
-        multipliers: Vec<f64>,
-    },
+    Capped(Capped),
     /// Looks after each round, without end.
     OpenEnded {
         /// Chance of ever missing the truth.
@@ -75,17 +69,58 @@ pub enum Rule {
     },
 }
 
+/// Looks after each round up to a last one.
+///
+/// What it takes part of a second to find ([`Levels`] are simulated) is found at the first look, and
+/// once: many a run comes to none.
+#[derive(Clone, Debug)]
+pub struct Capped {
+    /// Chance that any of the intervals misses the truth.
+    alpha: f64,
+    /// The largest chance of those that are simulated together.
+    largest: f64,
+    rounds: u32,
+    /// What the standard error is of.
+    layout: Layout,
+    /// The layouts of which the smallest level is taken.
+    simulated: [Layout; 2],
+    /// Standard errors on either side, for each look in order.
+    multipliers: OnceLock<Vec<f64>>,
+}
+
+impl PartialEq for Capped {
+    fn eq(&self, other: &Capped) -> bool {
+        let of = |it: &Capped| (it.alpha, it.largest, it.rounds, it.layout, it.simulated);
+        of(self) == of(other)
+    }
+}
+
+impl Capped {
+    fn new(alpha: f64, largest: f64, rounds: u32, layout: Layout) -> Capped {
+        let multipliers = OnceLock::new();
+        Capped { alpha, largest, rounds, layout, simulated: [layout; 2], multipliers }
+    }
+
+    /// Standard errors on either side for the look after `n` rounds.
+    fn multiplier(&self, n: u32) -> Option<f64> {
+        let look = n.checked_sub(FIRST_LOOK)? as usize;
+        self.multipliers.get_or_init(|| self.multipliers()).get(look).copied()
+    }
+
+    fn multipliers(&self) -> Vec<f64> {
+        let levels = self.simulated.map(|layout| Levels::of(layout, self.largest, self.rounds));
+        let [one, other] = levels.map(|levels| levels.at(self.alpha));
+        let level = one.min(other);
+        let of = |n| two_sided_quantile(level * share(n, self.rounds), self.layout.freedom(n));
+        (FIRST_LOOK..=self.rounds).map(of).collect()
+    }
+}
+
 impl Rule {
     /// Looks after each round from [`FIRST_LOOK`] to `rounds`; `alpha` (0 to 1) is the chance that
     /// any of the intervals misses the truth. With fewer rounds than the first look there is none.
     pub fn capped(alpha: f64, rounds: u32) -> Rule {
-        Rule::at_level(level_of_last_look(alpha, rounds), rounds, Layout::Paired)
-    }
-
-    /// Looks after each round from [`FIRST_LOOK`] to `rounds`, the last of them at `level`.
-    fn at_level(level: f64, rounds: u32, layout: Layout) -> Rule {
-        let quantile = |n: u32| two_sided_quantile(level * share(n, rounds), layout.freedom(n));
-        Rule::Capped { multipliers: (FIRST_LOOK..=rounds).map(quantile).collect() }
+        Rule::Capped(Capped::new(alpha, alpha, rounds, Layout::Paired))
     }
 
     /// Looks after each round, without end; `alpha` (0 to 1) is the chance that any of the
@@ -100,14 +135,13 @@ impl Rule {
         let Some(rounds) = rounds else {
             return alphas.iter().map(|alpha| Rule::open_ended(*alpha)).collect();
         };
-        let levels = Levels::of(Layout::Paired, alphas[0], rounds);
-        let rule = |alpha: &f64| Rule::at_level(levels.at(*alpha), rounds, Layout::Paired);
-        alphas.iter().map(rule).collect()
+        let rule = |alpha: &f64| Capped::new(*alpha, alphas[0], rounds, Layout::Paired);
+        alphas.iter().map(|alpha| Rule::Capped(rule(alpha))).collect()
     }
 
     /// The same of a pooled layout in which `measured` of so many contenders could be measured, two
     /// or more. The level for fewer than all is the smaller of those for two and for all, between
-    /// which theirs lie: so it is simulated before a run, and not while it goes on.
+    /// which theirs lie: so what is simulated for a run serves it whoever fails.
     pub fn pooled(
         alphas: &[f64],
         rounds: Option<u32>,
@@ -117,13 +151,13 @@ impl Rule {
         let Some(rounds) = rounds else {
             return alphas.iter().map(|alpha| Rule::OpenEnded { alpha: *alpha, layout }).collect();
         };
-        let of = |contenders| Levels::of(Layout::Pooled(contenders), alphas[0], rounds);
-        let (all, two) = (of(contenders), of(2));
-        let level = |alpha: f64| match measured < contenders {
-            true => two.at(alpha).min(all.at(alpha)),
-            false => all.at(alpha),
+        let all = Layout::Pooled(contenders);
+        let fewest = if measured < contenders { Layout::Pooled(2) } else { all };
+        let rule = |alpha: &f64| Capped {
+            simulated: [all, fewest],
+            ..Capped::new(*alpha, alphas[0], rounds, layout)
         };
-        alphas.iter().map(|alpha| Rule::at_level(level(*alpha), rounds, layout)).collect()
+        alphas.iter().map(|alpha| Rule::Capped(rule(alpha))).collect()
     }
 
     /// Half the width of the interval after `n` rounds, in the unit of `standard_error`; infinite
@@ -139,7 +173,7 @@ impl Rule {
     /// rounds go to and fro is part of what multipliers are simulated with, and of nothing else.
     pub fn half_width_of(&self, n: u32, estimate: &Estimate) -> f64 {
         let narrowed = match self {
-            Rule::Capped { .. } => 1.0,
+            Rule::Capped(_) => 1.0,
             Rule::OpenEnded { .. } => estimate.widened.min(1.0),
         };
         self.half_width(n, estimate.standard_error / narrowed)
@@ -148,9 +182,7 @@ impl Rule {
     /// Standard errors on either side after `n` rounds.
     fn multiplier(&self, n: u32) -> Option<f64> {
         match self {
-            Rule::Capped { multipliers } => {
-                multipliers.get(n.checked_sub(FIRST_LOOK)? as usize).copied()
-            }
+            Rule::Capped(capped) => capped.multiplier(n),
             Rule::OpenEnded { alpha, layout } => anytime_multiplier(*alpha, n, *layout),
         }
     }

@@ -10,8 +10,8 @@ use super::stopping::Rule;
 
 /// The judge of one plan: made once, asked after every round.
 ///
-/// It holds the stopping rules, which take part of a second to make and depend on nothing that is
-/// measured.
+/// It holds the stopping rules, which depend on nothing that is measured, and of which what takes
+/// part of a second is found at the first look.
 #[derive(Clone, Debug)]
 pub struct Judge {
     plan: Plan,
