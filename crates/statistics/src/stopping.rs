@@ -71,7 +71,7 @@ pub enum Rule {
 
 /// Looks after each round up to a last one.
 ///
-/// What it takes part of a second to find ([`Levels`] are simulated) is found at the first look, and
+/// What takes part of a second to find, for [`Levels`] are simulated, is found at the first look, and
 /// once: many a run comes to none.
 #[derive(Clone, Debug)]
 pub struct Capped {
