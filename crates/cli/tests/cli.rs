@@ -337,6 +337,7 @@ fn a_dry_run_shows_on_which_device_limits_are_put() {
     ];
     assert_eq!(of_losetup, expected, "{said}");
     assert!(said.contains("mkfs.ext4") && said.contains(" /dev/loop2\n"), "{said}");
+    assert!(said.contains("\n# each device is held down to 500 IOPS\n"), "{said}");
 }
 
 #[test]

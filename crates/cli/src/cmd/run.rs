@@ -635,6 +635,9 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         _ => DryRun::default(),
     };
     dry.remark(&format!("what takes longer is ended: {}", plan.timeouts()));
+    for held in plan.held_down() {
+        dry.remark(&held);
+    }
     let bed = dry.make_bed(&plan.whole_bed()).map_err(PlaceError)?;
     let next = campaign::next_round(seed, &Judge::new(&plan), &records, Duration::ZERO);
     let slots = match next {

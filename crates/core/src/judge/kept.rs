@@ -5,8 +5,10 @@ use std::rc::Rc;
 
 use super::audit::batches::Batches;
 use super::audit::case::{Case, Seen};
+use super::audit::limits::{Reached, reached};
 use super::audit::mounted::Terms;
 use super::audit::pace::Pace;
+use super::audit::queue::Depth;
 use super::audit::trial::{AUDITS, DevicesPart};
 use crate::model::{Better, Phase, Plan, Record, Sample, Severity, Unit, Workload};
 
@@ -84,6 +86,10 @@ pub struct Kept {
     pub batches: Option<Batches>,
     /// A command's time, and what it did in it.
     pub pace: Option<Pace>,
+    /// The requests it had under way, where it went past the page cache.
+    pub depth: Option<Depth>,
+    /// How near its timed parts came to its limits.
+    pub reached: Vec<Reached>,
 }
 
 impl Kept {
@@ -111,6 +117,8 @@ impl Kept {
         let case = case.filter(|_| record.is_measured());
         let case = case.map(|(workload, it)| Case::new(plan, workload, it, record));
         let part = case.as_ref().map(DevicesPart::of).unwrap_or_default();
+        let depth = case.as_ref().and_then(Depth::of);
+        let reached = case.as_ref().map(reached).unwrap_or_default();
         let seen = |case: Case| {
             let seen = AUDITS.iter().map(|audit| (audit.test)(&case)).enumerate();
             seen.filter_map(|(place, seen)| Some((place, seen?))).collect()
@@ -130,6 +138,8 @@ impl Kept {
             terms: common.terms(Terms::of(record)),
             batches: Batches::of(record),
             pace,
+            depth,
+            reached,
         }
     }
 

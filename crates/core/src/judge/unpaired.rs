@@ -47,10 +47,10 @@ impl Summary {
         self.variance / f64::from(self.runs)
     }
 
-    /// Where `self` less `other` lies, with that chance to miss it; anywhere, where one has fewer
-    /// than four runs.
+    /// Where `self` less `other` lies, with that chance to miss it; anywhere, where one has a
+    /// single run.
     pub fn less(self, other: Summary, alpha: f64) -> Interval {
-        if self.runs.min(other.runs) < FIRST_LOOK {
+        if self.runs.min(other.runs) < 2 {
             return Interval::UNBOUNDED;
         }
         let both = [self, other];
@@ -75,7 +75,10 @@ pub fn course([contender, reference]: [&Series; 2], alpha: f64, margin: f64) -> 
         return Course::BEGIN;
     }
     let standard_error = (one.error_squared() + other.error_squared()).sqrt();
-    let interval = one.less(other, alpha);
+    let interval = match rounds < FIRST_LOOK {
+        true => Interval::UNBOUNDED,
+        false => one.less(other, alpha),
+    };
     Course::at_once(one.mean - other.mean, standard_error, interval, rounds, margin)
 }
 
@@ -105,9 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn few_runs_say_nothing_and_equal_ones_everything() {
+    fn one_run_says_nothing_and_equal_ones_everything() {
         let of = |runs| Summary { runs, mean: 1.0, variance: 0.0 };
-        assert_eq!(of(3).less(of(30), 0.05), Interval::UNBOUNDED);
+        assert_eq!(of(1).less(of(30), 0.05), Interval::UNBOUNDED);
+        assert!(of(2).less(of(2), 0.05).is_bounded());
         let Interval { low, high } = of(4).less(of(4), 0.05);
         assert!(low < 0.0 && 0.0 < high && high < 1e-8);
     }

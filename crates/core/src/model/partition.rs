@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// usual physical block, erase block and stripe (parted, libparted/labels; fdisk(8)).
 const ALIGNED_BYTES: u64 = 1 << 20;
 
-/// The block of file systems and of most devices, whatever a device says of itself.
+/// The block of file systems, and of many devices that tell of 512 B.
 const BLOCK_BYTES: u64 = 4096;
 
 /// One partition.
@@ -29,12 +29,18 @@ impl Partition {
         if !off(ALIGNED_BYTES) || (self.optimal_bytes > 0 && !off(self.optimal_bytes)) {
             return None;
         }
-        Some(match off(self.physical_bytes.max(BLOCK_BYTES)) {
-            true => {
+        // In blocks no larger than a sector any start is one of a block.
+        let straddles = self.physical_bytes >= BLOCK_BYTES && off(self.physical_bytes);
+        Some(match (straddles, off(BLOCK_BYTES)) {
+            (true, _) => {
                 "its blocks straddle those of the device, so that many writes become reads and \
                  two writes"
             }
-            false => {
+            (false, true) => {
+                "its blocks don't straddle those that the device tells of, but would where it \
+                 works in 4 KiB all the same; its stripes or erase blocks may"
+            }
+            (false, false) => {
                 "its blocks don't straddle those of the device, but its stripes or erase blocks may"
             }
         })
@@ -47,11 +53,17 @@ mod tests {
 
     #[test]
     fn a_start_that_is_no_multiple_of_a_mebibyte_nor_of_a_stripe_is_misaligned() {
-        let cost = |start_bytes, optimal_bytes| {
-            Partition { start_bytes, optimal_bytes, ..Partition::default() }.misaligned()
+        let on = |physical_bytes, start_bytes, optimal_bytes| {
+            let path = "/dev/loop3p1".to_string();
+            Partition { path, start_bytes, physical_bytes, optimal_bytes }.misaligned()
         };
+        let cost = |start_bytes, optimal_bytes| on(4096, start_bytes, optimal_bytes);
         assert_eq!([cost(1 << 20, 0), cost(3 << 16, 1 << 16)], [None, None]);
         assert!(cost(2049 * 512, 0).unwrap().contains("reads and two writes"));
         assert!(cost(4096, 1 << 16).unwrap().contains("don't straddle"));
+        let of_sectors = on(512, 2049 * 512, 0).unwrap();
+        assert!(of_sectors.contains("would where it works in 4 KiB"), "{of_sectors}");
+        assert!(on(512, 4096, 0).unwrap().starts_with("its blocks don't straddle those of the"));
+        assert!(on(16_384, 4096, 0).unwrap().contains("reads and two writes"));
     }
 }

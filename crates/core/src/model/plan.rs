@@ -171,6 +171,16 @@ impl Plan {
         };
         self.bed.paths.iter().map(named).collect()
     }
+
+    /// What devices are held down to, a sentence for the bed and for each contender with limits of
+    /// its own.
+    pub fn held_down(&self) -> Vec<String> {
+        let of_bed = self.bed.limits.map(|it| format!("each device is held down to {it}"));
+        let of_contender = |it: &Contender| {
+            Some(format!("each device of {} is held down to {}", it.name, it.limits?))
+        };
+        of_bed.into_iter().chain(self.contenders.iter().filter_map(of_contender)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -203,6 +213,16 @@ mod tests {
         assert_eq!(plan, again);
         let bed = format!("[bed]\nkind = \"device\"\npath = \"/dev/sdb\"\n{PLAN}");
         assert_eq!(Plan::parse(&bed).unwrap().bed.paths, ["/dev/sdb"]);
+    }
+
+    #[test]
+    fn what_devices_are_held_down_to_is_said() {
+        assert_eq!(Plan::parse(PLAN).unwrap().held_down(), [""; 0]);
+        let own = PLAN.replacen("name = \"xfs\"", "name = \"xfs\"\nlimits = { iops = 9 }", 1);
+        let plan = Plan::parse(&format!("bed.limits = {{ bandwidth = \"4M\" }}\n{own}")).unwrap();
+        let said =
+            ["each device is held down to 4MiB/s", "each device of xfs is held down to 9 IOPS"];
+        assert_eq!(plan.held_down(), said);
     }
 
     #[test]

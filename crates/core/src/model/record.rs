@@ -1,6 +1,7 @@
 //! The document that comes out of `fsverdict trial`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -611,6 +612,16 @@ impl Record {
         self.limits_count.unwrap_or(before)
     }
 
+    /// What it writes past the page cache goes through it all the same: Btrfs's data with
+    /// checksums, by its own kernel or the host's; where neither is known, it may be one of these.
+    pub fn buffers_direct_writes(&self, host_kernel: Option<&str>) -> bool {
+        let Some(mounted) = &self.mounted else { return false };
+        let is_plain = |option: &String| matches!(option.as_str(), "nodatasum" | "nodatacow");
+        let kernel = self.guest.as_ref().map(|guest| guest.kernel.as_str()).or(host_kernel);
+        let is_another = kernel.and_then(version).is_some_and(|it| !BTRFS_BUFFERS.contains(&it));
+        mounted.file_system == "btrfs" && !mounted.options.iter().any(is_plain) && !is_another
+    }
+
     /// The file system refused that part.
     pub fn refuses(&self, phase: Phase) -> bool {
         self.refused.iter().any(|refused| refused.phase == phase)
@@ -632,6 +643,18 @@ impl Record {
     }
 }
 
+/// The versions of Linux whose Btrfs writes the data of files with checksums through the page
+/// cache, O_DIRECT or not: from 968f19c5b1b7, "btrfs: always fallback to buffered write if the
+/// inode requires checksum", to e9b7b9d9e78e of August 2026, "btrfs: use IOMAP_DIO_BOUNCE flag
+/// instead of falling back to buffered IO", which no version before 7.3 can have.
+const BTRFS_BUFFERS: Range<(u32, u32)> = (6, 14)..(7, 3);
+
+/// The first two numbers of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 impl Totals {
     /// The processors' time that the timed part cost. Where the clocks could not be read, and in
     /// older records, that is the whole machine's busy time.
@@ -644,6 +667,24 @@ impl Totals {
 mod tests {
     use super::*;
     use crate::model::CpuClock;
+
+    #[test]
+    fn btrfs_buffers_direct_writes_of_data_with_checksums_by_a_recent_kernel() {
+        let of = |file_system: &str, option: &str, kernel| {
+            let options = vec!["rw".into(), option.into()];
+            let mounted =
+                Mounted { file_system: file_system.into(), options, ..Mounted::default() };
+            let key = Key { round: 1, workload: "w".into(), contender: "c".into() };
+            let record = Record { mounted: Some(mounted), ..Record::new(1, key, 1, 1) };
+            record.buffers_direct_writes(kernel)
+        };
+        assert!(of("btrfs", "noatime", Some("6.14.0-rc1")) && of("btrfs", "noatime", None));
+        assert!(of("btrfs", "noatime", Some("7.2.4")));
+        for other in ["6.1.0-41-amd64", "6.13.12", "7.3.0"] {
+            assert!(!of("btrfs", "noatime", Some(other)), "{other}");
+        }
+        assert!(!of("btrfs", "nodatasum", None) && !of("ext4", "noatime", None));
+    }
 
     #[test]
     fn a_record_without_the_clocks_has_the_machines_busy_time() {

@@ -168,6 +168,8 @@ pub struct Job {
     pub synced: Option<bool>,
     /// A new operation begins when one ends, and only then, for as long as the job runs.
     pub closed_loop: bool,
+    /// For how many seconds it goes over its files again and again, where it does.
+    pub lasts_s: Option<f64>,
     /// What is written is zeros.
     pub zeros: bool,
 }
@@ -208,6 +210,8 @@ pub struct Test {
     pub cache: Option<String>,
     /// What is said of how it was done: commands and words.
     pub words: Vec<String>,
+    /// The programs that its command starts, by their names.
+    pub programs: Vec<String>,
     /// How many operations a column's figure is of, by heading.
     pub operations: BTreeMap<String, u64>,
     /// How many processes were started for them, by heading.
@@ -280,6 +284,8 @@ pub struct StatedChange {
     pub text: String,
     /// The ratios it allows, with a unit of the last digit to either side.
     pub ratios: (f64, f64),
+    /// Those it would allow if it were rounded to tens, where it may be: `30%`.
+    pub of_tens: Option<(f64, f64)>,
 }
 
 /// The test of a file whose rows name none: where people read, its figures' names are enough.

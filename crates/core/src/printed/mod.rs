@@ -85,13 +85,18 @@ fn numbered(rest: &str) -> bool {
 
 /// The figures of its own by which `command` is judged, if it starts a known program.
 pub fn judged_by(command: &Command) -> Vec<String> {
-    let started = typed::commands(&command.argv());
+    let started = programs(command);
     let judged = |words: &Vec<String>| {
         let (name, rest) = words.split_first()?;
         let program = PROGRAMS.iter().find(|it| it.names.contains(&name.as_str()))?;
         Some((program.judged)(rest)).filter(|judged| !judged.is_empty())
     };
     started.iter().find_map(judged).unwrap_or_default()
+}
+
+/// The programs that a command starts, each with its words: what wraps them is taken off.
+pub fn programs(command: &Command) -> Vec<Vec<String>> {
+    typed::commands(&command.argv())
 }
 
 /// What to do where a known program has not printed `metric`, as a sentence's end.

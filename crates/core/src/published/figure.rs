@@ -52,6 +52,8 @@ fn clock(text: &str) -> Option<(f64, f64)> {
 
 /// What is said roughly is known to so much of it.
 const ROUGHLY: f64 = 0.05;
+/// What is rounded to tens may be off by so much.
+const HALF_OF_TEN: f64 = 5.0;
 
 /// A figure as a text has it: with a unit of its own (`3.2 GB/s`), roughly (`~3200`), or a range
 /// (`3-5 ms`), whose middle gives or takes half of it.
@@ -112,23 +114,46 @@ pub fn change(text: &str) -> Option<StatedChange> {
             (_, Some(bare)) => (bare, false, true),
             _ => (text, false, false),
         };
-    let (one, other) = ratios(without_about(bare))?;
+    let exactly = without_about(bare);
+    let is_rough = exactly.len() < bare.len();
     // A change that is at least so large goes on away from 1; at most, from there back to 1.
-    let away = if one.max(other) > 1.0 { f64::INFINITY } else { 0.0 };
-    let ratios = match (at_least, at_most) {
-        (true, _) => (one.min(away), other.max(away)),
-        (_, true) => (one.min(1.0), other.max(1.0)),
-        _ => (one, other),
+    let bounded = |(one, other): (f64, f64)| {
+        let away = if one.max(other) > 1.0 { f64::INFINITY } else { 0.0 };
+        match (at_least, at_most) {
+            (true, _) => (one.min(away), other.max(away)),
+            (_, true) => (one.min(1.0), other.max(1.0)),
+            _ => (one, other),
+        }
     };
-    Some(StatedChange { text: text.into(), ratios })
+    let share = if is_rough { ROUGHLY } else { 0.0 };
+    let rounded = ratios(exactly, share, HALF_OF_TEN).filter(|_| is_of_tens(exactly)).map(bounded);
+    Some(StatedChange {
+        text: text.into(),
+        ratios: match rounded.filter(|_| is_rough) {
+            Some(rounded) => rounded,
+            None => bounded(ratios(exactly, share, 0.0)?),
+        },
+        of_tens: rounded,
+    })
 }
 
-/// The least and the greatest ratio.
-fn ratios(text: &str) -> Option<(f64, f64)> {
+/// A change such as `+30%`, which may have been rounded to tens.
+fn is_of_tens(change: &str) -> bool {
+    let percent = change.strip_suffix('%').and_then(|it| plain(it.trim_start_matches(['+', '−'])));
+    percent.is_some_and(|(value, step)| value != 0.0 && value % 10.0 == 0.0 && step == 1.0)
+}
+
+/// The least and the greatest ratio; each end is known to a unit of its last digit, to `share` of
+/// it and to `within`, whichever is most.
+fn ratios(text: &str, share: f64, within: f64) -> Option<(f64, f64)> {
     let range = |text: &str| {
         let (low, high) = text.split_once(['-', '–']).unwrap_or((text, text));
-        let ((low, step), (high, other)) = (plain(low)?, plain(high)?);
-        Some((low - step, high + other))
+        let slack = |text: &str| {
+            let (value, step) = plain(text)?;
+            Some((value, step.max(value.abs() * share).max(within)))
+        };
+        let ((low, below), (high, above)) = (slack(low)?, slack(high)?);
+        Some((low - below, high + above))
     };
     if let Some(times) = text.strip_suffix(['x', '×']).or_else(|| text.strip_suffix(" times")) {
         return range(times.trim());
@@ -182,6 +207,15 @@ mod tests {
         assert_eq!([read("3-4x"), read("~3-4 times")], [[2.0, 5.0]; 2]);
         assert_eq!(read("~10-15%"), [1.09, 1.16]);
         assert_eq!(read("about -12%"), [0.87, 0.89]);
+        assert_eq!([read("~30%"), read("about -30%")], [[1.25, 1.35], [0.65, 0.75]]);
+        assert_eq!(
+            [read("~100%"), read("~40x"), read("~32%")],
+            [[1.95, 2.05], [38.0, 42.0], [1.304, 1.336]]
+        );
+        assert_eq!(read("+30%"), [1.29, 1.31]);
+        let of_tens = |text| change(text).unwrap().of_tens;
+        assert_eq!(of_tens("+30%"), Some((1.25, 1.35)));
+        assert_eq!(["+31%", "30.0%", "30x", "30-50%"].map(of_tens), [None; 4]);
         assert_eq!(read("up to 40%"), [1.0, 1.41]);
         assert_eq!(change("more than 2x").unwrap().ratios, (1.0, f64::INFINITY));
         assert_eq!(change("more than -20%").unwrap().ratios.0, 0.0);

@@ -32,8 +32,57 @@ pub fn column(heading: &str) -> Column {
     Column { heading: heading.into(), quantity, statistic, part, subject, scale, better: None }
 }
 
-/// Takes the unit off the end of `words`, and gives what it measures, and its scale.
+/// Takes the unit out of `words`, with what says beside a rate that it is in thousands, `IOPS (k)`,
+/// and gives what it measures, and its scale.
 fn unit(words: &mut Vec<&str>) -> (Quantity, f64) {
+    let before = |at: usize| if at == 0 { "" } else { words[at - 1] };
+    let beside = |at: usize| Some((at, multiple(before(at), words[at])?));
+    if let Some((at, times)) = (0..words.len()).find_map(beside) {
+        let mut rest = words.clone();
+        rest.remove(at);
+        rest.retain(|word| !TIMES.contains(word));
+        if let (quantity @ (Quantity::Iops | Quantity::Rate), scale) = bare_unit(&mut rest) {
+            *words = rest;
+            return (quantity, scale * times);
+        }
+    }
+    bare_unit(words)
+}
+
+const TIMES: [&str; 4] = ["x", "X", "×", "*"];
+
+/// How many of its unit a word beside it stands for: `k`, `x1000`, `x 1000`, `thousands`, `M`.
+/// `4 k` is a size of blocks, and `1000` a number of anything.
+fn multiple(before: &str, word: &str) -> Option<f64> {
+    let bare = TIMES.iter().find_map(|it| word.strip_prefix(it)).unwrap_or(word);
+    let is_times = bare.len() < word.len() || TIMES.contains(&before);
+    let is_size = before.ends_with(|c: char| c.is_ascii_digit());
+    match bare {
+        "1000" | "1k" | "1K" if is_times => Some(1e3),
+        "k" | "K" if !is_size => Some(1e3),
+        "M" if !is_size => Some(1e6),
+        _ => match word.to_lowercase().as_str() {
+            "thousand" | "thousands" => Some(1e3),
+            "million" | "millions" => Some(1e6),
+            _ => None,
+        },
+    }
+}
+
+/// What is counted a second, in thousands where the word begins so: `kops`.
+fn counted(what: &str) -> (Quantity, f64) {
+    let nouns = ["op", "ops", "req", "reqs", "requests", "iops", "tps", "qps", "files"];
+    let is_noun = |rest: &str| nouns.contains(&rest.to_lowercase().as_str());
+    let scale = match what.split_at_checked(1) {
+        Some(("k" | "K", rest)) if is_noun(rest) => 1e3,
+        Some(("M", rest)) if is_noun(rest) => 1e6,
+        _ => 1.0,
+    };
+    (Quantity::Rate, scale)
+}
+
+/// Takes the unit off the end of `words`, and gives what it measures, and its scale.
+fn bare_unit(words: &mut Vec<&str>) -> (Quantity, f64) {
     let take = |words: &mut Vec<&str>, count: usize| words.truncate(words.len() - count);
     // As a name in a CSV: bw_mib_s, bw_mib_per_s, files_per_s.
     let (what, per_second) = match words.as_slice() {
@@ -47,8 +96,9 @@ fn unit(words: &mut Vec<&str>) -> (Quantity, f64) {
         return (Quantity::Bandwidth, scale);
     }
     if per_second == 2 {
+        let found = what.map_or((Quantity::Rate, 1.0), |it| counted(it));
         take(words, 2);
-        return (Quantity::Rate, 1.0);
+        return found;
     }
     // Some write the unit first: "IOPS (read)".
     let named = |word: &str| matches!(word.to_lowercase().as_str(), "iops" | "kiops");
@@ -68,7 +118,7 @@ fn unit_of(word: &str) -> Option<(Quantity, f64)> {
     if let Some(what) = per_second.or_else(|| word.strip_suffix("ps")) {
         return match byte_scale(what) {
             Some(scale) => Some((Quantity::Bandwidth, scale)),
-            None => per_second.map(|_| (Quantity::Rate, 1.0)),
+            None => per_second.map(counted),
         };
     }
     let time = |scale| Some((Quantity::Time, scale));
@@ -150,7 +200,13 @@ pub fn meaning(column: &Column) -> String {
         Quantity::Share => "a share",
         Quantity::Other => return "not understood".into(),
     };
-    format!("{statistic}{part}{quantity}")
+    let is_rate = matches!(column.quantity, Quantity::Iops | Quantity::Rate);
+    let scale = match column.scale {
+        1e3 if is_rate => ", in thousands",
+        1e6 if is_rate => ", in millions",
+        _ => "",
+    };
+    format!("{statistic}{part}{quantity}{scale}")
 }
 
 #[cfg(test)]
@@ -185,6 +241,27 @@ mod tests {
         assert_eq!(read("bw_mib_per_s"), (Bandwidth, None, All, 1_048_576.0));
         assert_eq!(read("per s").0, Rate);
         assert_eq!(read("happiness").0, Other);
+        for heading in [
+            "IOPS (k)",
+            "K IOPS",
+            "kIOPS",
+            "IOPS x1000",
+            "IOPS (x 1000)",
+            "IOPS, thousands",
+            "iops_k",
+        ] {
+            assert_eq!(read(heading), (Iops, None, All, 1e3), "{heading}");
+        }
+        for plain in ["4 k IOPS", "IOPS, 1000 threads"] {
+            assert_eq!(read(plain), (Iops, None, All, 1.0));
+        }
+        assert_eq!(column("IOPS (x 1000)").subject, "");
+        for heading in ["ops/s (k)", "kops/s", "k ops/s", "kops_per_s", "ops/s (thousands)"] {
+            assert_eq!(read(heading), (Rate, None, All, 1e3), "{heading}");
+        }
+        assert_eq!(read("IOPS (M)").3, 1e6);
+        assert_eq!(column("read IOPS (k)").subject, "read");
+        assert_eq!(meaning(&column("read IOPS (k)")), "read IOPS, in thousands");
         assert_eq!(column("lat_mean_us").subject, column("mean latency ms").subject);
         assert_eq!(meaning(&column("read latency p50 ms")), "50% quantile of read latency");
     }

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::error::{TableError, wrong};
 use super::{figure, heading};
-use crate::model::{Row, Table, Test};
+use crate::model::{Command, Row, Table, Test};
+use crate::printed::programs;
 
 /// hyperfine takes the time of starting a shell off each run, and calls what is shorter than 5 ms
 /// inaccurate for that (`MIN_EXECUTION_TIME` in its source); a hundredth of it is its clock here.
@@ -39,8 +40,11 @@ fn test(result: &Value) -> Result<Test, TableError> {
     let times_s: Vec<f64> = times.filter_map(Value::as_f64).collect();
     let runs = u32::try_from(times_s.len()).ok().filter(|runs| *runs > 0);
     let row = Row { cells, times_s, ..Row::default() };
+    let started = programs(&Command::Shell(command.into()));
     Ok(Test {
         name: command.into(),
+        words: vec![command.into()],
+        programs: started.into_iter().filter_map(|words| words.into_iter().next()).collect(),
         columns: headings,
         rows: vec![row],
         runs,

@@ -4,6 +4,7 @@
 
 mod criterion;
 mod csv;
+mod dd;
 mod error;
 mod figure;
 mod fio;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Bytes, Job, counted};
+use crate::model::{Bytes, Job, counted, near};
 
 /// Options that make operations begin at other times than when one before them ends, or take time
 /// that fio's `lat` leaves out (fio(1)).
@@ -20,6 +20,44 @@ const OPEN: [&str; 12] = [
     "iodepth_low",
     "serialize_overlap",
 ];
+
+/// What else of fio's options an audit looks at, and the other half of a mix.
+const READ: [&str; 21] = [
+    "rw",
+    "readwrite",
+    "bs",
+    "blocksize",
+    "bssplit",
+    "bsrange",
+    "numjobs",
+    "iodepth",
+    "ioengine",
+    "direct",
+    "size",
+    "filesize",
+    "end_fsync",
+    "fsync_on_close",
+    "sync",
+    "sync_file_range",
+    "time_based",
+    "runtime",
+    "timeout",
+    "zero_buffers",
+    "rwmixread",
+];
+/// Options of fio's that are nearly spelled as those.
+const OTHERS: [&str; 3] = ["ba", "ratemin", "rwmixwrite"];
+
+/// A name that is a slip away from an option that matters: nobody would miss that option.
+pub fn slip(name: &str) -> Option<String> {
+    let known = || READ.iter().chain(&OPEN).copied();
+    let is_known = known().chain(OTHERS).any(|it| it == name);
+    let near = if is_known { Vec::new() } else { near(name, known()) };
+    // A name that only begins another is one of its own.
+    let near: Vec<&str> = near.into_iter().filter(|it| it.len() <= name.len() + 2).collect();
+    (!near.is_empty())
+        .then(|| format!("{name} is no option of fio's: did you mean {}?", near.join(" or ")))
+}
 
 /// The job that has `options`, by name.
 pub fn job(options: &BTreeMap<String, String>) -> Job {
@@ -45,6 +83,9 @@ pub fn job(options: &BTreeMap<String, String>) -> Job {
         size_bytes: get(&["size", "filesize"]).and_then(|text| bytes(text)),
         synced: Some(synced),
         closed_loop: is_on("time_based") == Some(true) && !is_open(options),
+        lasts_s: get(&["runtime", "timeout"])
+            .filter(|_| is_on("time_based") == Some(true))
+            .and_then(|text| seconds(text)),
         zeros: is_on("zero_buffers") == Some(true),
     }
 }
@@ -66,6 +107,19 @@ pub fn described(job: &Job) -> Option<String> {
     ];
     let words: Vec<String> = words.into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// A time as fio has it: seconds, or with a unit.
+fn seconds(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let unit_s = match &text[digits.len()..] {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Some(digits.parse::<f64>().ok()? * unit_s)
 }
 
 /// A size as fio and people write it.

@@ -9,8 +9,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{TableError, wrong};
-use super::{figure, heading, options};
-use crate::model::{Bytes, Conclusion, Limit, Machine, Part, Printed, Quantity, Row, Table, Test};
+use super::{dd, figure, heading, options};
+use crate::model::{
+    Bytes, Command, Conclusion, Job, Limit, Machine, Part, Printed, Quantity, Row, Table, Test,
+};
+use crate::printed::programs;
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
@@ -164,15 +167,8 @@ impl Reader<'_> {
         }
         rows.sort_by_key(|row| contenders.iter().position(|name| *name == row.contender));
         let own_runs = table.get("runs").map(|runs| self.whole(runs, "runs")).transpose()?;
-        let fio = table.get("fio").and_then(|fio| fio.get_ref().as_table());
-        let mut job = fio.map(|fio| {
-            options::job(&pairs(fio).map(|(name, value)| (name, plain(value))).collect())
-        });
-        if let Some(synced) = table.get("synced") {
-            let job = job.get_or_insert_default();
-            job.synced = Some(plain(synced) == "true");
-            job.mode.get_or_insert("write".into());
-        }
+        let command = table.get("command").map(|command| Command::Shell(plain(command)));
+        let programs = command.as_ref().map(programs).unwrap_or_default();
         let files = table.get("files").map(|files| self.whole(files, "files")).transpose()?;
         let bytes =
             match table.get("bytes") {
@@ -181,6 +177,8 @@ impl Reader<'_> {
                 })?),
                 None => None,
             };
+        let mut job = self.job(table, &programs)?;
+        job.size_bytes = job.size_bytes.or(bytes.filter(|_| !job.is_fio));
         let words = ["protocol", "preparation", "command"].iter().filter_map(|key| table.get(*key));
         let mut operations: BTreeMap<String, u64> = BTreeMap::new();
         let of_files = headings.iter().filter(|heading| heading.ends_with("files/s"));
@@ -188,7 +186,7 @@ impl Reader<'_> {
         operations.extend(self.counts(table.get("operations"), &headings)?);
         Ok(Test {
             name,
-            job: job.unwrap_or_default(),
+            job,
             columns: headings.iter().map(|heading| heading::column(heading)).collect(),
             rows,
             runs: own_runs.or(runs).and_then(|runs| u32::try_from(runs).ok()),
@@ -197,10 +195,29 @@ impl Reader<'_> {
             file_bytes: table.get("file_size").and_then(|size| options::bytes(&plain(size))),
             cache: table.get("cache").map(plain),
             words: words.map(plain).collect(),
+            programs: programs.into_iter().filter_map(|words| words.into_iter().next()).collect(),
             operations,
             processes: self.counts(table.get("processes"), &headings)?,
             clock_s: None,
         })
+    }
+
+    /// What was run, by fio's options or the words of a dd.
+    fn job(&self, table: &DeTable, programs: &[Vec<String>]) -> Result<Job, TableError> {
+        let fio = table.get("fio").and_then(|fio| fio.get_ref().as_table());
+        if let Some((slip, at)) =
+            fio.into_iter().flat_map(pairs).find_map(|(it, at)| Some((options::slip(&it)?, at)))
+        {
+            return Err(self.wrong(at, &slip));
+        }
+        let options = |fio| pairs(fio).map(|(name, value)| (name, plain(value))).collect();
+        let fio = fio.map(|fio| options::job(&options(fio)));
+        let mut job = fio.or_else(|| dd::job(programs)).unwrap_or_default();
+        if let Some(synced) = table.get("synced") {
+            job.synced = Some(plain(synced) == "true");
+            job.mode.get_or_insert("write".into());
+        }
+        Ok(job)
     }
 
     fn row(&self, contender: String, value: &Value, columns: usize) -> Result<Row, TableError> {

@@ -147,12 +147,14 @@ pub fn reproduced_soon(name: &str, plan: &Plan, precedent: Option<&Precedent>) -
     let scale = words::ratio(plan.scale.unwrap_or(1.0));
     let rounds = plan.judgement.rounds();
     let rounds = rounds.map_or_else(String::new, |it| format!(", up to {it} rounds"));
-    let rows = [
+    let mut rows = vec![
         ("compared", names.join(", ")),
         ("by", format!("{work}, {claims}")),
         ("size", format!("{scale} of the study's{rounds}")),
         ("time", format!("{time}{budget}")),
     ];
+    let held = plan.held_down();
+    rows.extend((!held.is_empty()).then(|| ("limits", held.join("; "))));
     beforehand(&format!("{name}: {}", plan.question), &rows)
 }
 
@@ -183,6 +185,16 @@ mod tests {
             trial_s: Default::default(),
             claims,
         }
+    }
+
+    #[test]
+    fn what_devices_are_held_down_to_is_said_before_a_run() {
+        let text = "[[contender]]\nname = \"c0\"\n[[workload]]\nname = \"t0\"\ncommand = \"x\"\n";
+        let of =
+            |bed: &str| reproduced_soon("it", &Plan::parse(&format!("{bed}{text}")).unwrap(), None);
+        let said = of("bed.limits = { iops = 8050 }\n");
+        assert!(said.ends_with("  limits     each device is held down to 8050 IOPS"), "{said}");
+        assert!(!of("").contains("limits"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The table of a workload: a row for each metric and contender.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Report;
 use super::grid::Grid;
-use super::words::from_to;
+use super::words::{from_to, listed};
 use crate::model::{
     Application, Bytes, Comparison, Phase, Record, Sample, Unit, Verdict, Workload, median,
     precise, share_of_memory,
@@ -223,6 +223,10 @@ pub(super) fn working_sets(report: &Report, preset: &str) -> Grid {
     let mut table = Grid::new(preset, header);
     let bytes = |bytes: Bytes| Unit::Bytes.format(bytes.0 as f64);
     for set in report.working_sets() {
+        let cache = match set.local.buffered {
+            true => String::new(),
+            false => past_memory(report, &set.workload),
+        };
         let study = set.study.map(|(set, share)| [bytes(set), share_of_memory(share)]);
         let [study, of_its_memory] = study.unwrap_or(["-".into(), "-".into()]);
         table.add([
@@ -231,11 +235,27 @@ pub(super) fn working_sets(report: &Report, preset: &str) -> Grid {
             set.share.map_or("-".into(), share_of_memory),
             study,
             of_its_memory,
-            if set.local.buffered { "" } else { "direct: goes past memory" }.into(),
+            cache,
         ]);
     }
     table.right(1..5);
     table
+}
+
+/// Direct work, and whose writes of it take the page cache all the same.
+fn past_memory(report: &Report, workload: &str) -> String {
+    let kernel = report.run.host.get("kernel").map(String::as_str);
+    let buffers = |record: &&Record| {
+        let writes = record.phases.iter().any(|phase| phase.written_bytes().is_some());
+        record.key.workload == workload && writes && record.buffers_direct_writes(kernel)
+    };
+    let names: BTreeSet<String> =
+        report.records.iter().filter(buffers).map(|it| it.key.contender.clone()).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    match names.is_empty() {
+        true => "direct: goes past memory".into(),
+        false => format!("direct: goes past memory, but for writes of {}", listed(&names)),
+    }
 }
 
 /// What a study printed, beside what was measured.
@@ -294,4 +314,28 @@ pub(super) fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, U
     let samples: BTreeMap<u32, Sample> = records.iter().filter_map(sample).collect();
     let unit = samples.values().next()?.unit;
     Some((median(samples.values().map(|sample| sample.value))?, unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{grid, report};
+    use super::*;
+    use crate::judge::testing::{phase, record};
+    use crate::model::{Mounted, PhaseRecord};
+
+    #[test]
+    fn writes_that_take_the_page_cache_all_the_same_are_named() {
+        let whole = grid(&[vec![(Verdict::Faster, 1.1)]]);
+        let said = |file_system: &str, written: Option<u64>| {
+            let phases =
+                vec![PhaseRecord { application_write_bytes: written, ..phase(Phase::Whole) }];
+            let mounted = Mounted { file_system: file_system.into(), ..Mounted::default() };
+            let records = [Record { phases, mounted: Some(mounted), ..record(1, "t0", "c1") }];
+            past_memory(&Report { records: &records, ..report(&whole) }, "t0")
+        };
+        assert_eq!(said("btrfs", Some(9)), "direct: goes past memory, but for writes of c1");
+        for (file_system, written) in [("btrfs", None), ("ext4", Some(9))] {
+            assert_eq!(said(file_system, written), "direct: goes past memory");
+        }
+    }
 }

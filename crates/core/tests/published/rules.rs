@@ -42,7 +42,232 @@ fn a_claim_is_worth_what_mean_spread_and_runs_make_of_it() {
     assert_eq!(of(10, "12.1 ± 0.05", "11.9 ± 0.05", change), []);
     let plain = of(10, "11.9", "12.1", better);
     assert!(plain[0].1.ends_with("11.9 is not better than the 12.1 of ext4"), "{plain:?}");
-    assert!(of(3, "12.1 ± 1.4", "11.9 ± 1.3", better)[0].1.ends_with("no interval before 4 runs"));
+    assert!(of(3, "12.1 ± 1.4", "11.9 ± 1.3", better)[0].1.contains("3 runs each: 95% interval"));
+}
+
+#[test]
+fn three_runs_that_lie_far_apart_differ() {
+    let of = |runs: u32, claim: &str| {
+        let rows = "ext4 = [\"5000 ± 10\"]\nxfs = [\"9000 ± 10\"]";
+        let test = format!("runs = {runs}\ncolumns = [\"IOPS\"]\n{rows}");
+        let claim = format!("[[claim]]\ntext = \"t\"\ncontender = \"xfs\"\n{claim}");
+        found(&written("", &test, &claim))
+    };
+    for runs in [2, 3] {
+        for claim in ["changes = { IOPS = \"1.8x\" }", "better = [\"IOPS\"]"] {
+            let few = (Audit::A18, format!("each figure is of {runs} runs only"));
+            assert_eq!(of(runs, claim), [few], "{claim}");
+        }
+    }
+}
+
+#[test]
+fn a_figure_without_a_spread_beside_one_that_has_it_decides_nothing() {
+    let of = |ext4: &str, xfs: &str| {
+        let test =
+            format!("runs = 5\ncolumns = [\"IOPS\"]\next4 = [\"{ext4}\"]\nxfs = [\"{xfs}\"]");
+        let claim = "[[claim]]\ntext = \"t\"\ncontender = \"xfs\"\nbetter = [\"IOPS\"]";
+        found(&written("", &test, claim))
+    };
+    let one_sided = of("5000 ± 4000", "5100");
+    let a5 = one_sided.iter().find(|(audit, _)| *audit == Audit::A5).unwrap();
+    assert!(a5.1.ends_with("with the other's spread for xfs, which has none"), "{a5:?}");
+    let lacks = (Audit::A18, "of 5 runs no spread is given for IOPS of xfs".to_string());
+    assert!(one_sided.contains(&lacks), "{one_sided:?}");
+    assert_eq!(of("5000 ± 10", "9000"), [lacks]);
+    assert_eq!(of("5000 ± 10", "9000 ± 10"), []);
+    let columns = "runs = 5\ncolumns = [\"IOPS\", \"delete s\", \"user s\"]\n\
+                   a = [\"5000 ± 10\", 12.10, 1.00]";
+    let lacks = (Audit::A18, "of 5 runs no spread is given for delete s".to_string());
+    assert_eq!(found(&written("", columns, "")), [lacks]);
+}
+
+#[test]
+fn a_spread_that_no_runs_have_is_noticed() {
+    let of = |runs: u32, columns: &str, row: &str| {
+        let test = format!("runs = {runs}\ncolumns = [{columns}]\na = [{row}]");
+        let findings = table_findings(&written("", &test, "")).into_iter();
+        let its = findings.filter(|it| it.audit == Audit::A5);
+        its.map(|it| (it.severity, it.evidence)).collect::<Vec<_>>()
+    };
+    let iops = |runs, figure: &str| of(runs, "\"IOPS\"", &format!("\"{figure}\""));
+    let beyond = "IOPS 5000 ± 12000: 5 runs that can't be below 0 scatter by 11,183 at most";
+    assert_eq!(iops(5, "5000 ± 12000"), [(Severity::Warning, beyond.to_string())]);
+    let wide = "IOPS 5000 ± 6000: the runs scatter by more than their mean";
+    assert_eq!(iops(5, "5000 ± 6000"), [(Severity::Note, wide.to_string())]);
+    assert_eq!(iops(200, "5000 ± 12000")[0].0, Severity::Note);
+    assert_eq!(iops(5, "5000 ± 4000"), []);
+    let beside = of(5, "\"IOPS\", \"IOPS stddev\"", "5000, 12000");
+    assert!(beside[0].1.starts_with("IOPS 5000 and a deviation of 12,000: "), "{beside:?}");
+    // Single latencies of one run scatter so.
+    let latency = "\"mean latency ms\", \"latency stddev ms\"";
+    assert_eq!(of(5, latency, "2.00, 9.00"), []);
+}
+
+/// What `dd` tells of a test with these lines, on a machine with 16 GiB of memory.
+fn of_dd(lines: &str) -> (Vec<(Audit, String)>, String) {
+    let test = format!("runs = 5\n{lines}\ncolumns = [\"bandwidth MB/s\"]\next4 = [\"2100 ± 9\"]");
+    let table = written("memory = \"16G\"\ndevice = \"a hard disk\"", &test, "");
+    (found(&table), table_lacking(&table).join("; "))
+}
+
+#[test]
+fn a_dd_without_fsync_and_one_that_reads_from_memory_are_noticed() {
+    let of = |lines: &str| {
+        let (found, lacking) = of_dd(lines);
+        assert!(!lacking.contains("A6") && !lacking.contains("A9"), "{lines}: {lacking}");
+        found.into_iter().map(|(audit, _)| audit).collect::<Vec<_>>()
+    };
+    let writes = "dd if=/dev/zero of=test.img bs=1M count=4096";
+    let write = |more: &str| of(&format!("bytes = \"4G\"\ncommand = \"{writes}{more}\""));
+    assert_eq!(write(""), [Audit::A9]);
+    for durable in [" conv=fsync", " conv=fdatasync", " oflag=direct", " oflag=dsync", " && sync"] {
+        assert_eq!(write(durable), [], "{durable}");
+    }
+    assert_eq!(of(&format!("synced = true\ncommand = \"{writes}\"")), []);
+    let reads = "command = \"dd if=test.img of=/dev/null bs=1M\"";
+    let read = |more: &str| of(&format!("{more}\n{reads}"));
+    assert_eq!(read("bytes = \"4G\""), [Audit::A6]);
+    assert_eq!(read("bytes = \"32G\""), []);
+    assert_eq!(read("bytes = \"4G\"\ncache = \"dropped before each run\""), []);
+    assert_eq!(read("bytes = \"4G\"\ncache = \"not dropped\""), [Audit::A6]);
+    let direct = reads.replace("bs=1M", "bs=1M iflag=direct count=4096");
+    assert_eq!(of(&direct), []);
+    let dropped = reads.replace("dd if", "echo 3 > /proc/sys/vm/drop_caches; dd if");
+    assert_eq!(of(&format!("bytes = \"4G\"\n{dropped}")), []);
+}
+
+#[test]
+fn what_a_command_does_not_say_is_listed() {
+    let lacking = |lines: &str| of_dd(lines).1;
+    let no_size = lacking("command = \"dd if=test.img of=/dev/null\"");
+    assert!(no_size.contains("how much is read is not stated"), "{no_size}");
+    for command in ["cp -a /home/a b", "tar xf a.tar", "./bench.sh", "rsync -a x y"] {
+        let said = lacking(&format!("command = \"{command}\""));
+        assert!(said.contains("A6, reads from cache: what was done to the caches"), "{said}");
+        assert!(said.contains("whether the timed part ends with a sync"), "{said}");
+    }
+    let said = lacking("command = \"tar xf a.tar && sync\"\ncache = \"dropped\"");
+    assert!(!said.contains("A6") && !said.contains("A9"), "{said}");
+    let walked = lacking("command = \"find . | wc -l\"");
+    assert!(walked.contains("A6") && !walked.contains("A9"), "{walked}");
+    let column = written("", "columns = [\"write MB/s\", \"read MB/s\"]\na = [900, 900]", "");
+    let column = table_lacking(&column).join("; ");
+    assert!(column.contains("(cache) (w)") && column.contains("(synced) (w)"), "{column}");
+}
+
+#[test]
+fn a_job_that_reads_what_was_dropped_reads_it_from_the_device_once() {
+    let of = |fio: &str, iops: u32| {
+        let job = format!("fio = {{ rw = \"read\", size = \"4G\", numjobs = 4{fio} }}");
+        let cache = "cache = \"dropped before each run: echo 3 > drop_caches\"";
+        let test = format!("{job}\n{cache}\ncolumns = [\"IOPS\"]\na = [{iops}]");
+        let found = of_figures(&written("memory = \"64G\"", &test, ""));
+        found.into_iter().map(|(audit, _)| audit).collect::<Vec<_>>()
+    };
+    assert_eq!(of("", 400_000), []);
+    let timed = ", time_based = true, runtime = 60";
+    assert_eq!(of(timed, 400_000), [Audit::A6], "94 GB of 16 are gone over again");
+    assert_eq!(of(timed, 4000), [], "0.9 GiB of 16 are not");
+}
+
+#[test]
+fn figures_in_another_unit_are_called_so() {
+    let row = |columns: &str, row: &str| {
+        let table = table("", SEQUENTIAL, columns, &[("a", row)]);
+        let found = table_findings(&table).into_iter().find(|it| it.audit != Audit::A18).unwrap();
+        (found.audit, found.evidence, found.advice)
+    };
+    let kilo = row("\"bandwidth MiB/s\", \"IOPS\"", "[151, \"0.151\"]");
+    assert!(kilo.1.ends_with("in blocks of 1048576 bytes: thousands?"), "{kilo:?}");
+    assert!(!kilo.2.contains("believe neither"));
+    let bits = row("\"bandwidth MB/s\", \"IOPS\"", "[1266, 151]");
+    assert!(bits.1.ends_with(": bits?"), "{bits:?}");
+    let columns = "\"IOPS\", \"mean latency ms\"";
+    for latency in ["105770", "\"0.10577\""] {
+        let thousand = row(columns, &format!("[151, {latency}]"));
+        assert_eq!(thousand.0, Audit::A2);
+        assert!(thousand.1.ends_with("the 16 of the job: µs for ms?"), "{thousand:?}");
+    }
+    // The heading says it.
+    let said = table("", SEQUENTIAL, "\"bandwidth MiB/s\", \"IOPS (k)\"", &[("a", "[151, 0.151]")]);
+    assert_eq!(found(&said), []);
+}
+
+#[test]
+fn a_depth_without_an_engine_is_asked_for_where_the_figures_have_it() {
+    let of = |latency: &str| {
+        let fio = SEQUENTIAL.replace("ioengine = \"libaio\", ", "");
+        let row = format!("[151, 151, {latency}]");
+        let findings = table_findings(&table("", &fio, COLUMNS, &[("a", &row)]));
+        findings.into_iter().map(|it| (it.audit, it.evidence)).collect::<Vec<_>>()
+    };
+    let asked = of("105.77");
+    assert_eq!((asked.len(), asked[0].0), (1, Audit::A3));
+    assert!(asked[0].1.ends_with("the figures have 16.0, as if it were asynchronous"), "{asked:?}");
+    let ignored = of("6.61");
+    assert_eq!((ignored.len(), ignored[0].0), (1, Audit::A3));
+    assert!(ignored[0].1.contains("psync"), "{ignored:?}");
+}
+
+#[test]
+fn an_option_of_fio_that_is_written_wrong_is_refused() {
+    let read = |option: &str| {
+        read(&format!(
+            "[[test]]\nname = \"w\"\nfio = {{ rw = \"read\", {option} = 1 }}\n\
+             columns = [\"IOPS\"]\na = [1]"
+        ))
+    };
+    let wrong = read("ioengin").unwrap_err().to_string();
+    assert!(wrong.starts_with("line 3: ioengin is no option of fio's: did you mean ioengine?"));
+    for name in ["io_depth", "num_jobs", "block_size", "dircet"] {
+        read(name).unwrap_err();
+    }
+    for name in [
+        "ba",
+        "bsrange",
+        "buffered",
+        "directory",
+        "filename",
+        "io_size",
+        "iodepth_batch",
+        "loops",
+        "nice",
+        "norandommap",
+        "nrfiles",
+        "offset",
+        "ramp_time",
+        "rate_cycle",
+        "rate_process",
+        "ratemin",
+        "rwmixwrite",
+        "thinktime_blocks",
+        "thread",
+        "unlink",
+        "verify_only",
+        "zonesize",
+    ] {
+        assert!(read(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_change_that_is_rounded_to_tens_is_a_note() {
+    let of = |change: &str| {
+        let test = "runs = 5\ncolumns = [\"bandwidth MB/s\"]\nxfs = [\"4500\"]\next4 = [\"3500\"]";
+        let claim = format!(
+            "[[claim]]\ntext = \"t\"\ncontender = \"xfs\"\n\
+             changes = {{ \"bandwidth MB/s\" = \"{change}\" }}"
+        );
+        let findings = table_findings(&written("", test, &claim)).into_iter();
+        let its = findings.filter(|it| it.audit == Audit::A5);
+        its.map(|it| (it.severity, it.evidence)).collect::<Vec<_>>()
+    };
+    let noted = of("+30%");
+    assert_eq!((noted.len(), noted[0].0), (1, Severity::Note));
+    assert!(noted[0].1.ends_with("+28.6% over ext4, unless it is rounded to tens"), "{noted:?}");
+    assert_eq!([of("~30%"), of("about 30%"), of("+29%")], [const { vec![] }; 3]);
+    assert_eq!([of("+40%"), of("+31%")].map(|it| it[0].0), [Severity::Warning; 2]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! PastLimits: the device did more than it was held down to. LimitedBios: it was held down by what
 //! it never got.
 
-use crate::model::{Counted, DeviceTotals, Limits, PhaseRecord, Severity};
+use crate::model::{Counted, DeviceTotals, Limits, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, most, percent, prefix};
 
@@ -42,7 +42,7 @@ pub fn gone_past(case: &Case) -> Option<Seen> {
         let past = all.saturating_sub(held.read_bytes + held.write_bytes);
         let share = past as f64 / all.max(1) as f64;
         let done = operations(case, &device);
-        let times = times_over(limits, done, &device, phase.timed_s() + BURST_S);
+        let (_, times) = nearest(limits, done, &device, phase.timed_s() + BURST_S)?;
         (share > PAST && times > ALLOWED).then(|| Seen {
             severity: if times > VOID { Severity::Void } else { Severity::Warning },
             figure: times,
@@ -59,6 +59,47 @@ pub fn gone_past(case: &Case) -> Option<Seen> {
     most(case.record.phases.iter().filter_map(phase))
 }
 
+/// How near a timed part came to one of its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Reached {
+    pub phase: Phase,
+    /// Which one: its place in [`said`].
+    pub limit: usize,
+    /// So much of it the device did on average.
+    pub share: f64,
+}
+
+/// The limits one by one, in words.
+pub fn said(limits: Limits) -> [Option<String>; 4] {
+    let ways = ["reads", "writes"];
+    let [[read, write], [read_bytes, write_bytes]] = [
+        limits.operations().map(|it| it.map(|it| format!("{it} IOPS"))),
+        limits.bytes().map(|it| it.map(|it| Unit::BytesPerSecond.format(it as f64))),
+    ];
+    let of = |(limit, way): (Option<String>, &str)| Some(format!("{} of {way}", limit?));
+    let all = [read, write, read_bytes, write_bytes].into_iter().zip(ways.into_iter().cycle());
+    let mut said = all.map(of);
+    std::array::from_fn(|_| said.next().flatten())
+}
+
+/// Of each timed part the limit that it came nearest to. A tool's own time counts where it has one:
+/// its start takes some, and its work is what met the limit.
+pub fn reached(case: &Case) -> Vec<Reached> {
+    let Some(limits) = case.limits else { return Vec::new() };
+    let phase = |phase: &PhaseRecord| {
+        let device = phase.totals.device.filter(|_| !phase.ramped)?;
+        let mut done = operations(case, &device);
+        // A flush is an operation, too, where requests are counted.
+        if case.record.limits_counted() == Counted::Requests {
+            done[1] += device.flushes.unwrap_or(0);
+        }
+        let time_s = phase.rated_s() * device.devices.max(1) as f64;
+        let (limit, share) = nearest(limits, done, &device, time_s)?;
+        Some(Reached { phase: phase.phase, limit, share })
+    };
+    case.record.phases.iter().filter_map(phase).collect()
+}
+
 /// What the limits counted: reads and writes.
 fn operations(case: &Case, device: &DeviceTotals) -> [u64; 2] {
     match case.record.limits_counted() {
@@ -71,15 +112,22 @@ fn bios(device: &DeviceTotals) -> [u64; 2] {
     [device.reads + device.reads_merged, device.writes + device.writes_merged]
 }
 
-/// How many times more the device did than its limits allow in so long: of the four the one that
-/// was broken most.
-fn times_over(limits: Limits, operations: [u64; 2], device: &DeviceTotals, time_s: f64) -> f64 {
+/// How many times as much the device did as its limits allow in so long: of the four the one that
+/// it used, or broke, most, by its place, and by how much.
+fn nearest(
+    limits: Limits,
+    operations: [u64; 2],
+    device: &DeviceTotals,
+    time_s: f64,
+) -> Option<(usize, f64)> {
     let moved = [device.read_bytes, device.write_bytes];
     let done = operations.into_iter().chain(moved);
     let allowed = limits.operations().into_iter().chain(limits.bytes());
-    let over =
-        |(done, limit): (u64, Option<u64>)| Some(done as f64 / (limit?.max(1) as f64 * time_s));
-    done.zip(allowed).filter_map(over).fold(0.0, f64::max)
+    let over = |(place, (done, limit)): (usize, (u64, Option<u64>))| {
+        Some((place, done as f64 / (limit?.max(1) as f64 * time_s)))
+    };
+    let shares = done.zip(allowed).enumerate().filter_map(over);
+    shares.max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 /// The limit was met by bios of which many became one request: a disk that counts requests would
@@ -114,7 +162,7 @@ pub fn bios_counted(case: &Case) -> Option<Seen> {
 mod tests {
     use super::*;
     use crate::judge::testing::{phase, plan, record};
-    use crate::model::{OwnTotals, Phase, Place, Plan, Record, Totals, WorkIo};
+    use crate::model::{OwnTotals, Place, Plan, Record, Totals, WorkIo};
 
     const MIB: u64 = 1 << 20;
 

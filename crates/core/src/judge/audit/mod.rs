@@ -6,7 +6,8 @@
 //! [`figures`], and [`over_trials`] says what they come to over all of them; those of the terms
 //! on which contenders are compared are in [`conditions`] and [`rotation`]; those that look at
 //! all rounds in [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show
-//! is in [`arms`]; work that runs for a time whatever it does in [`fixed_time`]; how long the
+//! is in [`arms`], contenders at the run's own limits in [`held`], their queues under such limits
+//! in [`depths`]; work that runs for a time whatever it does in [`fixed_time`]; how long the
 //! work had better run in [`length`]; work that reached the device of one contender and not
 //! another's in [`spared`]. Each is one function.
 
@@ -15,15 +16,17 @@ pub(super) mod batches;
 pub(super) mod case;
 mod conditions;
 mod cpu;
+mod depths;
 mod drift;
 mod figures;
 mod fixed_time;
 mod foreign;
 pub(super) mod guests;
 mod heat;
+mod held;
 mod leak;
 mod length;
-mod limits;
+pub(super) mod limits;
 mod modes;
 pub(super) mod mounted;
 mod network;
@@ -31,7 +34,7 @@ mod order;
 mod outside;
 mod over_trials;
 pub(super) mod pace;
-mod queue;
+pub(super) mod queue;
 mod replayed;
 mod rotation;
 mod series;
@@ -190,6 +193,8 @@ impl Audited {
         findings.extend(order::findings(plan, workload, trials));
         findings.extend(modes::findings(plan, workload, trials));
         findings.extend(arms::against_the_device(plan, workload, rule, trials));
+        findings.extend(held::findings(plan, workload, trials));
+        findings.extend(depths::findings(plan, workload, trials));
         OverRounds { findings, length: length::finding(plan, workload, trials) }
     }
 }

@@ -35,7 +35,7 @@ pub fn impossible_or_starved(case: &Case) -> Option<Seen> {
 
 /// A4: work that goes past the page cache, and a device that was kept far less busy than it asked
 /// for: something between the two takes the requests one by one. A limit holds them back before
-/// the device's counters see them (block/blk-throttle.c), and shows nothing.
+/// the device's counters see them (block/blk-throttle.c), and shows nothing by itself.
 pub fn device_never_saw_it(case: &Case) -> Option<Seen> {
     if case.limits.is_some() {
         return None;
@@ -55,6 +55,32 @@ pub fn device_never_saw_it(case: &Case) -> Option<Seen> {
         })
     };
     most(case.record.phases.iter().filter_map(phase))
+}
+
+/// The queue of a trial whose work goes past the page cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    /// As many as were asked for.
+    pub declared: f64,
+    /// As many as the device had on average.
+    pub seen: f64,
+    /// It is known to write through the page cache all the same.
+    pub is_buffered: bool,
+}
+
+impl Depth {
+    /// That of a trial, where it has one.
+    pub fn of(case: &Case) -> Option<Depth> {
+        let direct = |it: &&PhaseRecord| it.queue.is_some_and(|queue| queue.direct);
+        let phase = case.record.phases.iter().find(direct)?;
+        let device = phase.totals.device?;
+        let time_ns = phase.tool_ns.unwrap_or(phase.work_ns) as f64;
+        (time_ns > 0.0).then(|| Depth {
+            declared: phase.queue.map_or(0.0, |queue| queue.declared),
+            seen: device.queue_ns as f64 / time_ns,
+            is_buffered: phase.written_bytes().is_some() && case.record.buffers_direct_writes(None),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,18 @@ use crate::model::{Audit, Finding, Part, Quantity, Severity, Test};
 const MIXED: [(f64, &str); 3] =
     [(1.024, "kB and KiB"), (1.024 * 1.024, "MB and MiB"), (1.024 * 1.024 * 1.024, "GB and GiB")];
 
+/// Factors that show another unit than the heading's: that of bits is also between MB and MiB.
+const SLIPS: [(f64, &str); 3] =
+    [(8.0, "bits?"), (8.0 / (1.024 * 1.024), "bits?"), (1000.0, "thousands?")];
+/// Between figures that are printed with few digits, such a factor is so near.
+const SLIP_NEAR: f64 = 0.02;
+
+/// What a ratio that should be 1 may come from.
+pub fn slip(ratio: f64) -> Option<&'static str> {
+    let is = |factor: f64| (ratio / factor - 1.0).abs() < SLIP_NEAR;
+    SLIPS.iter().find(|(factor, _)| is(*factor) || is(1.0 / factor)).map(|(_, unit)| *unit)
+}
+
 /// Bandwidth is IOPS times the block size: of reads, of writes, and of both.
 pub fn findings(test: &Test) -> Vec<Finding> {
     let Some(block_bytes) = test.job.block_bytes else { return Vec::new() };
@@ -21,11 +33,9 @@ pub fn findings(test: &Test) -> Vec<Finding> {
         let both = || Some((cells.total(Quantity::Bandwidth)?, cells.total_iops()?));
         let pairs = [pair(Part::Read), pair(Part::Write), both()].into_iter().flatten();
         let evidence = pairs.filter_map(|(bandwidth, iops)| disagree(block_bytes, bandwidth, iops));
-        let mut evidence: Vec<(String, bool)> = evidence.collect();
+        let mut evidence: Vec<(String, Severity, &str)> = evidence.collect();
         evidence.dedup();
-        findings.extend(evidence.into_iter().map(|(evidence, is_small)| {
-            let (severity, advice) =
-                if is_small { (Severity::Note, SMALL) } else { (Severity::Warning, ADVICE) };
+        findings.extend(evidence.into_iter().map(|(evidence, severity, advice)| {
             found(test, &cells.row.contender, (Audit::A1, severity), evidence, advice)
         }));
     }
@@ -33,6 +43,9 @@ pub fn findings(test: &Test) -> Vec<Finding> {
 }
 
 const ADVICE: &str = "take both from the tool's own output again; until then believe neither";
+/// What to do where figures agree in another unit.
+pub const SLIP_ADVICE: &str = "ask for the unit: the figures may agree in another than the \
+                               heading's";
 /// Figures that are so near each other are of one measurement.
 const NEAR: f64 = 0.05;
 const SMALL: &str = "one of the two is rounded twice, or of another stretch of time: read no \
@@ -42,7 +55,7 @@ fn disagree(
     block_bytes: u64,
     (bandwidth, of_bandwidth): (Reach, Vec<Cell>),
     (iops, of_iops): (Reach, Vec<Cell>),
-) -> Option<(String, bool)> {
+) -> Option<(String, Severity, &'static str)> {
     let follows = iops * Reach::exactly(block_bytes as f64);
     if !bandwidth.misses(follows) {
         return None;
@@ -50,15 +63,21 @@ fn disagree(
     let ratio = bandwidth.over(follows);
     let is = |factor: f64| ratio.low <= factor && factor <= ratio.high;
     let mixed = MIXED.iter().find(|(factor, _)| is(*factor) || is(1.0 / factor));
-    let unit = match mixed {
-        Some((_, units)) => format!(": {units} are mixed"),
-        None => String::new(),
-    };
     let middle = bandwidth.middle() / follows.middle();
+    let slip = slip(middle);
+    let unit = match (mixed, slip) {
+        (Some((_, units)), _) => format!(": {units} are mixed"),
+        (None, Some(unit)) => format!(": {unit}"),
+        (None, None) => String::new(),
+    };
     let evidence = format!(
         "{} is {middle:.3} of what follows from {} in blocks of {block_bytes} bytes{unit}",
         shown(&of_bandwidth),
         shown(&of_iops),
     );
-    Some((evidence, mixed.is_none() && (middle - 1.0).abs() < NEAR))
+    Some(match mixed {
+        None if (middle - 1.0).abs() < NEAR => (evidence, Severity::Note, SMALL),
+        None if slip.is_some() => (evidence, Severity::Warning, SLIP_ADVICE),
+        _ => (evidence, Severity::Warning, ADVICE),
+    })
 }

@@ -5,12 +5,15 @@ use super::queue::{SLACK, STARVED, in_flight};
 use super::reach::Reach;
 use super::spread::Pair;
 use crate::model::{
-    Audit, Better, Column, Conclusion, Finding, Printed, Quantity, Severity, StatedChange,
-    Statistic, Test,
+    Audit, Better, Column, Conclusion, Finding, Printed, Quantity, Severity, Statistic, Test,
 };
 
 /// How many figures are shown instead.
 const SHOWN: usize = 3;
+
+const FOUNDLESS_ADVICE: &str =
+    "ask where the figure comes from: it does not follow from what was measured";
+const ROUNDED_ADVICE: &str = "give it as the table has it, or say that it is about so much";
 
 /// What of `claim` the tests do not hold; one finding for all of it.
 pub fn finding(claim: &Conclusion, tests: &[Test]) -> Option<Finding> {
@@ -18,16 +21,28 @@ pub fn finding(claim: &Conclusion, tests: &[Test]) -> Option<Finding> {
     let mut missing: Vec<String> = figures
         .filter_map(|(heading, figure)| figure_lacks(claim, tests, heading, figure))
         .collect();
-    let changes = claim.changes.iter();
-    missing.extend(changes.filter_map(|(heading, it)| change_lacks(claim, tests, heading, it)));
+    let mut rounded = Vec::new();
+    for (heading, change) in &claim.changes {
+        let lacks = |ratios| change_lacks(claim, tests, heading, (&change.text, ratios));
+        let Some(words) = lacks(change.ratios) else { continue };
+        match change.of_tens.is_some_and(|ratios| lacks(ratios).is_none()) {
+            true => rounded.push(format!("{words}, unless it is rounded to tens")),
+            false => missing.push(words),
+        }
+    }
     missing.extend(claim.better.iter().filter_map(|it| better_lacks(claim, tests, it)));
+    let (severity, advice) = match missing.is_empty() {
+        false => (Severity::Warning, FOUNDLESS_ADVICE),
+        true => (Severity::Note, ROUNDED_ADVICE),
+    };
+    missing.extend(rounded);
     (!missing.is_empty()).then(|| Finding {
         audit: Audit::A5,
-        severity: Severity::Warning,
+        severity,
         workload: claim.test.clone(),
         contender: claim.contender.clone(),
         evidence: format!("\"{}\": {}", claim.text, missing.join("; ")),
-        advice: "ask where the figure comes from: it does not follow from what was measured".into(),
+        advice: advice.into(),
     })
 }
 
@@ -113,9 +128,9 @@ fn change_lacks(
     claim: &Conclusion,
     tests: &[Test],
     heading: &str,
-    change: &StatedChange,
+    (text, (low, high)): (&str, (f64, f64)),
 ) -> Option<String> {
-    let allows = |ratio: Reach| ratio.low <= change.ratios.1 && change.ratios.0 <= ratio.high;
+    let allows = |ratio: Reach| ratio.low <= high && low <= ratio.high;
     let mut instead = Vec::new();
     let mut hidden = None;
     for column in columns(claim, tests, heading) {
@@ -144,11 +159,9 @@ fn change_lacks(
     instead.truncate(SHOWN);
     Some(match instead.is_empty() {
         true => format!("no table has {heading}"),
-        false => format!(
-            "{} of {heading} follows from no table; {}{dots}",
-            change.text,
-            instead.join(", ")
-        ),
+        false => {
+            format!("{text} of {heading} follows from no table; {}{dots}", instead.join(", "))
+        }
     })
 }
 

@@ -1,16 +1,14 @@
-//! What was measured at all, and on which terms: A6, A9, A10, A18 and A19.
+//! What was measured at all, and on which terms: A9, A10, A18 and A19.
 
 use std::collections::BTreeMap;
 
 use super::cells::{Cell, Cells};
 use super::found::found;
 use super::reach::Reach;
-use crate::judge::audit::{
-    CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE, durability_advice, spared_by,
-};
+use crate::judge::audit::{HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE, durability_advice, spared_by};
 use crate::judge::stopping::FIRST_LOOK;
 use crate::model::{
-    Audit, Bytes, Finding, Given, Loses, Machine, Quantity, Severity, Statistic, Table, Test, Unit,
+    Audit, Finding, Given, Loses, Machine, Quantity, Severity, Statistic, Table, Test, Unit,
 };
 
 /// Mount options that every file system knows (mount(8), "filesystem-independent"), and that change
@@ -19,8 +17,8 @@ const GENERAL: [&str; 8] =
     ["noatime", "relatime", "strictatime", "nodiratime", "lazytime", "sync", "dirsync", "discard"];
 
 /// What they find in one test.
-pub fn of_test(test: &Test, machine: &Machine) -> Vec<Finding> {
-    [cached(test, machine), not_durable(test), harness(test)].into_iter().flatten().collect()
+pub fn of_test(test: &Test) -> Vec<Finding> {
+    [not_durable(test), harness(test)].into_iter().flatten().collect()
 }
 
 /// What they find in all of them.
@@ -30,21 +28,6 @@ pub fn of_table(table: &Table) -> Vec<Finding> {
     findings.extend(unequal_mounts(&table.machine));
     findings.extend(unequal_kernels(&table.machine));
     findings
-}
-
-/// A6: reads through a page cache that holds all there is to read.
-fn cached(test: &Test, machine: &Machine) -> Option<Finding> {
-    let job = &test.job;
-    let memory = machine.memory?;
-    let each_bytes = job.size_bytes.filter(|_| job.reads() && job.direct == Some(false))?;
-    let all_bytes = each_bytes.checked_mul(u64::from(job.jobs?))?;
-    let evidence = format!(
-        "buffered reads of {} with {} of memory",
-        Unit::Bytes.format(all_bytes as f64),
-        Unit::Bytes.format(memory.0 as f64)
-    );
-    let kind = (Audit::A6, Severity::Warning);
-    (Bytes(all_bytes) < memory).then(|| found(test, "", kind, evidence, CACHE_ADVICE))
 }
 
 /// A9: buffered writes that nothing brings to the device within the timed part.

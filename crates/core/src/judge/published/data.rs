@@ -1,7 +1,9 @@
 //! What was written and read, and whether anything had to reach the device for it: zeros (A9), and
 //! a working set that fits in memory, or in the device's own (A6).
 
+use super::cells::Cells;
 use super::found::found;
+use super::reach::Reach;
 use crate::judge::audit::CACHE_ADVICE;
 use crate::model::{Audit, Bytes, Finding, Machine, Part, Quantity, Severity, Test, Unit};
 
@@ -12,7 +14,12 @@ const MAY: [&str; 8] = ["virtual", "cloud", "volume", "ssd", "nvme", "thin", "ar
 
 /// What they find in one test.
 pub fn findings(test: &Test, machine: &Machine) -> Vec<Finding> {
-    let found = [zeros(test, machine), small_files(test, machine), device_cache(test, machine)];
+    let found = [
+        cached(test, machine),
+        small_files(test, machine),
+        device_cache(test, machine),
+        zeros(test, machine),
+    ];
     found.into_iter().flatten().collect()
 }
 
@@ -65,10 +72,6 @@ fn small_files(test: &Test, machine: &Machine) -> Option<Finding> {
     let reads = test.columns.iter().find(|it| {
         it.part == Part::Read && matches!(it.quantity, Quantity::Rate | Quantity::Time)
     })?;
-    let said = test.cache.iter().chain(&test.words).any(|words| {
-        let words = words.to_lowercase();
-        ["drop", "cold", "remount", "umount", "reboot"].iter().any(|it| words.contains(it))
-    });
     let evidence = format!(
         "{}: {} in files that were just written, with {} of memory, and nothing is said of the \
          caches",
@@ -77,11 +80,64 @@ fn small_files(test: &Test, machine: &Machine) -> Option<Finding> {
         Unit::Bytes.format(memory.0 as f64)
     );
     let kind = (Audit::A6, Severity::Warning);
-    (!said && Bytes(all_bytes) < memory).then(|| found(test, "", kind, evidence, CACHE_ADVICE))
+    let fits = Bytes(all_bytes) < memory;
+    (fits && !says_dropped(test)).then(|| found(test, "", kind, evidence, CACHE_ADVICE))
+}
+
+/// The caches are said to have been emptied before it.
+pub fn says_dropped(test: &Test) -> bool {
+    let said = |words: &str, any: &[&str]| any.iter().any(|it| words.contains(it));
+    let drops = |text: &String| {
+        said(&text.to_lowercase(), &["drop", "cold", "remount", "umount", "reboot"])
+    };
+    // "not dropped"
+    let denies = |text: &String| {
+        let words = text.to_lowercase();
+        words.split(|c: char| !c.is_alphabetic()).any(|it| ["not", "never", "warm"].contains(&it))
+    };
+    test.cache.iter().any(|text| drops(text) && !denies(text)) || test.words.iter().any(drops)
+}
+
+/// It reads through the page cache what may be in it.
+pub fn may_be_cached(test: &Test) -> bool {
+    let job = &test.job;
+    // What is gone over again is there from the first time.
+    job.reads() && job.direct == Some(false) && (job.lasts_s.is_some() || !says_dropped(test))
+}
+
+/// A6: reads through a page cache that holds all there is to read. After a drop they are only
+/// where the job goes over it again: where more is read, as far as that is known, than there is.
+fn cached(test: &Test, machine: &Machine) -> Option<Finding> {
+    let memory = machine.memory?;
+    let all_bytes = working_set(test).filter(|_| may_be_cached(test))?;
+    let mut evidence = format!(
+        "buffered reads of {} with {} of memory",
+        Unit::Bytes.format(all_bytes as f64),
+        Unit::Bytes.format(memory.0 as f64)
+    );
+    if says_dropped(test) {
+        let lasts_s = test.job.lasts_s?;
+        let once = |moved: Reach| moved.high * lasts_s <= all_bytes as f64;
+        if Cells::of(test).all(|cells| bandwidth(cells).is_some_and(once)) {
+            return None;
+        }
+        evidence += &format!(", which are gone over again and again for {lasts_s} s");
+    }
+    let kind = (Audit::A6, Severity::Warning);
+    (Bytes(all_bytes) < memory).then(|| found(test, "", kind, evidence, CACHE_ADVICE))
+}
+
+/// As printed, or as it follows from operations.
+fn bandwidth(cells: Cells) -> Option<Reach> {
+    if let Some((printed, _)) = cells.total(Quantity::Bandwidth) {
+        return Some(printed);
+    }
+    let block_bytes = cells.test.job.block_bytes?;
+    Some(cells.total_iops()?.0 * Reach::exactly(block_bytes as f64))
 }
 
 /// The bytes that a job goes over.
-fn working_set(test: &Test) -> Option<u64> {
+pub fn working_set(test: &Test) -> Option<u64> {
     let job = &test.job;
     job.size_bytes?.checked_mul(u64::from(job.jobs?))
 }

@@ -31,8 +31,8 @@ pub fn table_findings(table: &Table) -> Vec<Finding> {
         findings.extend(queue::findings(test, &table.machine));
         findings.extend(summary::findings(test));
         findings.extend(spread::findings(test));
-        findings.extend(conditions::of_test(test, &table.machine));
         findings.extend(data::findings(test, &table.machine));
+        findings.extend(conditions::of_test(test));
     }
     findings.extend(series::findings(&table.tests));
     findings.extend(conditions::of_table(table));

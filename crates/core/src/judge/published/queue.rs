@@ -1,6 +1,7 @@
 //! A2, A3: the queue that the figures imply, and the one that was asked for. A8: the device's
 //! limits.
 
+use super::agree::SLIP_ADVICE;
 use super::cells::{Cell, Cells, shown};
 use super::found::found;
 use super::reach::Reach;
@@ -22,7 +23,8 @@ const CEILING: f64 = 0.95;
 /// What they find in one test.
 pub fn findings(test: &Test, machine: &Machine) -> Vec<Finding> {
     let mut findings: Vec<Finding> = depth_ignored(test).into_iter().collect();
-    findings.extend(Cells::of(test).filter_map(little));
+    let by_themselves = Cells::of(test).filter(|cells| as_if_asynchronous(*cells).is_none());
+    findings.extend(by_themselves.filter_map(little));
     findings.extend(limits(test, machine));
     findings
 }
@@ -46,8 +48,27 @@ fn depth_ignored(test: &Test) -> Option<Finding> {
         None if test.job.is_fio => "psync",
         engine => engine.as_deref()?,
     };
+    let kind = (Audit::A3, Severity::Warning);
+    if let Some(seen) = Cells::of(test).find_map(as_if_asynchronous) {
+        let evidence = format!(
+            "iodepth {depth} without an engine, where fio's own, psync, has 1 operation in flight; \
+             the figures have {seen:.1}, as if it were asynchronous"
+        );
+        let advice = "ask which engine it was: without one the job printed is not the job run";
+        return Some(found(test, "", kind, evidence, advice));
+    }
     let evidence = is_synchronous_engine(engine).then(|| depth_ignored_by(engine, depth))?;
-    Some(found(test, "", (Audit::A3, Severity::Warning), evidence, DEPTH_ADVICE))
+    Some(found(test, "", kind, evidence, DEPTH_ADVICE))
+}
+
+/// As many operations in flight as the depth has, where no engine is named that keeps it.
+fn as_if_asynchronous(cells: Cells) -> Option<f64> {
+    let job = &cells.test.job;
+    let depth = job.depth.filter(|depth| *depth > 1 && job.is_fio && job.engine.is_none())?;
+    let kept = f64::from(depth) * f64::from(job.jobs?);
+    let (seen, _) = product(cells, "latency").or_else(|| product(cells, "clat"))?;
+    let all = Reach { low: kept * STARVED, high: kept * SLACK };
+    (!seen.misses(all)).then(|| seen.middle())
 }
 
 /// A2: operations a second times the time of each is how many are in flight (Little's law).
@@ -61,7 +82,11 @@ fn little(cells: Cells) -> Option<Finding> {
     let implied = seen.middle();
     let says =
         |what: &str| format!("{} imply {implied:.3} operations in flight, {what}", shown(&of));
-    let (evidence, advice) = if Reach::exactly(asked * SLACK).is_below(seen) {
+    let is = |factor: f64| (asked * STARVED..=asked * SLACK).contains(&(implied / factor));
+    let (evidence, advice) = if is(1e3) || can_starve && is(1e-3) {
+        let much = if implied > asked { "a thousand times" } else { "a thousandth of" };
+        (says(&format!("{much} the {asked} of the job: µs for ms?")), SLIP_ADVICE)
+    } else if Reach::exactly(asked * SLACK).is_below(seen) {
         let what = format!("and the job allows {asked}");
         (says(&what), "the figures are of different runs, units or columns: take them again")
     } else if can_starve && seen.is_below(Reach::exactly(asked * STARVED)) {

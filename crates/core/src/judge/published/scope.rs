@@ -2,17 +2,31 @@
 
 use super::cells::Cells;
 use super::{data, queue, volume};
-use crate::model::{Column, Conclusion, Limit, Machine, Quantity, Table, Test};
+use crate::model::{Column, Conclusion, Limit, Machine, Part, Quantity, Table, Test};
+
+/// Programs that neither read nor write files.
+const PLAIN: [&str; 5] = ["cd", "echo", "sleep", "sync", "true"];
+/// Programs that write none, whatever they are told.
+const READERS: [&str; 9] = ["cat", "du", "find", "grep", "ls", "md5sum", "sha256sum", "stat", "wc"];
+/// Words by which a table says what reaches the device.
+const SYNCS: [&str; 4] = ["fdatasync", "fsync", "sync", "syncfs"];
 
 /// One sentence for each.
 pub fn lacking(table: &Table) -> Vec<String> {
     let tests = || table.tests.iter();
     let mut lacking = Vec::new();
     let machine = &table.machine;
-    let buffered = |test: &Test| test.job.reads() && test.job.direct == Some(false);
-    if machine.memory.is_none() && tests().any(buffered) {
+    if machine.memory.is_none() && tests().any(data::may_be_cached) {
         lacking.push("A6, reads from cache: the machine's memory is not stated (--memory)".into());
     }
+    let no_size = |test: &Test| data::may_be_cached(test) && data::working_set(test).is_none();
+    let how_much = "A6, reads from cache: how much is read is not stated (bytes, fio's size)";
+    lacking.extend(without(how_much, table, no_size));
+    let what = "A6, reads from cache: what was done to the caches is not stated (cache)";
+    lacking.extend(without(what, table, |test| says_nothing_of_caches(test, machine)));
+    let what = "A9, writes that stay in memory: whether the timed part ends with a sync is not \
+                stated (synced)";
+    lacking.extend(without(what, table, says_nothing_of_syncs));
     if machine.limits.is_empty() && tests().any(is_rated) {
         let options = "--device-iops, --device-bandwidth";
         lacking.push(format!("A8, the device's limits: they are not stated ({options})"));
@@ -36,6 +50,36 @@ fn without(what: &str, table: &Table, lacks: impl Fn(&Test) -> bool) -> Option<S
 
 fn is_rated(test: &Test) -> bool {
     Cells::of(test).any(|cells| cells.total_iops().is_some())
+}
+
+/// It has a column of that way, or a program of which nobody tells what it does.
+fn may(test: &Test, part: Part, innocent: &[&str]) -> bool {
+    let column = |it: &Column| it.part == part && it.better().is_some();
+    let program = |name: &String| !innocent.contains(&name.as_str());
+    let is_unknown = test.job.mode.is_none();
+    !test.job.is_fio
+        && (test.columns.iter().any(column) || is_unknown && test.programs.iter().any(program))
+}
+
+/// It may read what a cache holds, and no rule can tell whether it does.
+fn says_nothing_of_caches(test: &Test, machine: &Machine) -> bool {
+    let job = &test.job;
+    let is_audited = machine.memory.is_some() && test.files.is_some() && test.file_bytes.is_some();
+    let is_said = test.cache.is_some() || data::says_dropped(test);
+    let reads = match job.reads() {
+        true => job.direct.is_none() && test.programs.is_empty(),
+        false => may(test, Part::Read, &PLAIN),
+    };
+    reads && !is_said && !is_audited
+}
+
+/// It may write, and whether that reaches the device does not show.
+fn says_nothing_of_syncs(test: &Test) -> bool {
+    let job = &test.job;
+    let words = || test.words.iter().flat_map(|text| text.split(|c: char| !c.is_alphabetic()));
+    let is_said = words().any(|word| SYNCS.contains(&word)) || job.direct == Some(true);
+    let writes = job.writes() || may(test, Part::Write, &[&PLAIN[..], &READERS].concat());
+    writes && job.synced.is_none() && !is_said
 }
 
 /// Why a claim is held against nothing.

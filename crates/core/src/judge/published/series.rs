@@ -144,7 +144,8 @@ fn of_sweep(sweep: &Sweep) -> Vec<Finding> {
 /// rise, or fall, throughout.
 fn broken(heading: &str, mut points: Vec<Point>) -> Option<String> {
     points.sort_by(|one, other| one.at.total_cmp(&other.at));
-    if points.len() < LEAST {
+    // Of two in one place none comes first.
+    if points.len() < LEAST || points.windows(2).any(|two| two[0].at >= two[1].at) {
         return None;
     }
     let is_far = |at: &usize| {

@@ -3,12 +3,13 @@
 //!
 //! The interval is Welch's, of the logarithms ([`Summary`]). A figure behind `±` is taken for the
 //! standard deviation of the runs: were it the error of the mean, or half an interval, the
-//! difference would be known less well.
+//! difference would be known less well. It is taken from two runs on: a printed table is looked at
+//! once, and not after each round. Where one of two has no spread, that of the other is taken for
+//! both, in proportion.
 
 use super::cells::{Cell, Cells};
 use super::found::found;
 use crate::judge::interval::Interval;
-use crate::judge::stopping::FIRST_LOOK;
 use crate::judge::unpaired::Summary;
 use crate::model::{Audit, Column, Finding, Severity, Statistic, Test};
 
@@ -26,12 +27,16 @@ pub struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Where ln of their ratio lies; `None`: the spread or the number of runs is not known.
+    /// Where ln of their ratio lies; `None`: no spread is known, or no two runs.
     pub fn interval(self) -> Option<Interval> {
-        let runs = self.test.runs?;
-        let [one, other] = self.rows.map(|cells| {
-            let (mean, deviation) = spread(cells, self.heading)?;
-            (mean > 0.0).then(|| Summary::of_logarithm(runs, mean, deviation))
+        let runs = self.test.runs.filter(|runs| *runs > 1)?;
+        let [one, other] = self.rows.map(|cells| spread(cells, self.heading));
+        let share = |it: Option<Spread>| it.and_then(|it| Some(it.deviation? / it.mean));
+        let known = share(one).or(share(other))?;
+        let [one, other] = [one, other].map(|it| {
+            let it = it.filter(|it| it.mean > 0.0)?;
+            let deviation = it.deviation.unwrap_or(known * it.mean);
+            Some(Summary::of_logarithm(runs, it.mean, deviation))
         });
         Some(one?.less(other?, ALPHA / self.sharing as f64))
     }
@@ -47,14 +52,17 @@ impl Pair<'_> {
             1 => String::new(),
             sharing => format!(" for all {sharing} together"),
         };
-        let known = match interval.is_bounded() {
-            true => {
-                let [low, high] = [interval.low, interval.high].map(f64::exp);
-                format!("95% interval of the ratio{together} {low:.3} to {high:.3}")
-            }
-            false => format!("no interval before {FIRST_LOOK} runs"),
-        };
-        format!("{} of {one} against {other}, {runs} runs each: {known}", self.heading)
+        let [low, high] = [interval.low, interval.high].map(f64::exp);
+        let lacks =
+            |it: &&Cells| spread(**it, self.heading).is_some_and(|it| it.deviation.is_none());
+        let taken = self.rows.iter().find(lacks).map_or(String::new(), |it| {
+            format!(", with the other's spread for {}, which has none", it.row.contender)
+        });
+        format!(
+            "{} of {one} against {other}, {runs} runs each: 95% interval of the ratio{together} \
+             {low:.3} to {high:.3}{taken}",
+            self.heading
+        )
     }
 }
 
@@ -62,8 +70,17 @@ fn cell<'a>(cells: Cells<'a>, heading: &str) -> Option<Cell<'a>> {
     cells.all().find(|cell| cell.column.heading == heading)
 }
 
-/// Mean and deviation, in the unit of the quantity.
-fn spread(cells: Cells, heading: &str) -> Option<(f64, f64)> {
+/// A mean and how it scatters, in the unit of the quantity.
+#[derive(Clone, Copy)]
+pub struct Spread {
+    pub mean: f64,
+    pub deviation: Option<f64>,
+    /// It stands behind the mean's own `±`, and not in a column of its own.
+    pub is_own: bool,
+}
+
+/// The figure of a row below a heading.
+pub fn spread(cells: Cells, heading: &str) -> Option<Spread> {
     let cell = cell(cells, heading)?;
     let column = cell.column;
     let own = cell.figure.deviation.map(|it| it * cell.figure.scale.unwrap_or(column.scale));
@@ -74,7 +91,34 @@ fn spread(cells: Cells, heading: &str) -> Option<(f64, f64)> {
             && *quantity == column.quantity
     };
     let beside = || cells.all().find(is_its).map(|it| it.figure.in_unit_of(it.column));
-    Some((cell.figure.in_unit_of(column), own.or_else(beside)?))
+    let mean = cell.figure.in_unit_of(column);
+    Some(Spread { mean, deviation: own.or_else(beside), is_own: own.is_some() })
+}
+
+/// The columns that are judged.
+fn judged(test: &Test) -> impl Iterator<Item = &Column> {
+    test.columns.iter().filter(|it| it.better().is_some() && it.is_figure() && !it.is_processor())
+}
+
+/// A18: figures without a spread, where others have one.
+fn uneven(test: &Test) -> Option<Finding> {
+    let mut has_some = false;
+    let mut lacking = Vec::new();
+    for Column { heading, .. } in judged(test) {
+        let figures = Cells::of(test).filter_map(|it| Some((it, spread(it, heading)?)));
+        let (with, without): (Vec<_>, Vec<_>) = figures.partition(|(_, it)| it.deviation.is_some());
+        has_some |= !with.is_empty();
+        let names: Vec<&str> = without.iter().map(|(it, _)| it.row.contender.as_str()).collect();
+        match (with.is_empty(), names.is_empty()) {
+            (_, true) => {}
+            (true, false) => lacking.push(heading.clone()),
+            (false, false) => lacking.push(format!("{heading} of {}", names.join(", "))),
+        }
+    }
+    let runs = test.runs.filter(|runs| *runs > 1 && has_some && !lacking.is_empty())?;
+    let evidence = format!("of {runs} runs no spread is given for {}", lacking.join("; "));
+    let advice = "give the spread of each figure: nothing follows from one without it";
+    Some(found(test, "", (Audit::A18, Severity::Warning), evidence, advice))
 }
 
 /// A18: columns of which no two contenders differ by what is printed of their spread.
@@ -86,7 +130,6 @@ pub fn findings(test: &Test) -> Vec<Finding> {
     if names.windows(2).any(|two| two[0] == two[1]) {
         return Vec::new();
     }
-    let judged = test.columns.iter().filter(|it| it.better().is_some() && it.is_figure());
     let of = |column: &Column| {
         let sharing = rows.len() * rows.len().saturating_sub(1) / 2;
         let pairs = (0..rows.len()).flat_map(|one| (one + 1..rows.len()).map(move |it| [one, it]));
@@ -106,5 +149,6 @@ pub fn findings(test: &Test) -> Vec<Finding> {
                       was seen";
         Some(found(test, "", (Audit::A18, Severity::Note), evidence, advice))
     };
-    judged.filter_map(of).collect()
+    let hidden = test.columns.iter().filter(|it| it.better().is_some() && it.is_figure());
+    hidden.filter_map(of).chain(uneven(test)).collect()
 }

@@ -3,10 +3,13 @@
 use super::cells::{Cell, Cells, shown};
 use super::found::found;
 use super::reach::Reach;
-use crate::model::{Audit, Finding, Part, Quantity, Severity, Statistic, Test, median};
+use super::spread::{Spread, spread};
+use crate::model::{Audit, Finding, Part, Quantity, Severity, Statistic, Test, Unit, median};
 
 /// A figure of fewer units than this hides differences of a percent.
 const UNITS: f64 = 100.0;
+/// A deviation is known to its own last digit, which is within this share of it.
+const DEVIATION_TOLERANCE: f64 = 0.05;
 /// So far may a summary be from that of its runs, relatively: both are written in full.
 const RUNS_TOLERANCE: f64 = 1e-6;
 
@@ -25,8 +28,47 @@ pub fn findings(test: &Test) -> Vec<Finding> {
             found(test, &cells.row.contender, kind, evidence, advice)
         }));
     }
+    findings.extend(Cells::of(test).flat_map(wide));
     findings.extend(coarse(test));
     findings
+}
+
+/// Deviations of runs that no figures have, none of which is below 0: of n with mean m the most is
+/// m √n, where all but one are 0. One above the mean is possible, and hardly meant. How single
+/// latencies scatter within a run says neither, nor does what a tool has counted itself.
+fn wide(cells: Cells) -> Vec<Finding> {
+    if cells.test.clock_s.is_some() {
+        return Vec::new();
+    }
+    let of = |cell: Cell| {
+        let Spread { mean, deviation, is_own } = spread(cells, &cell.column.heading)?;
+        let is_of_runs = is_own || cell.column.quantity != Quantity::Latency;
+        let is_mean = matches!(cell.column.statistic, None | Some(Statistic::Mean));
+        let is_judged = is_mean && cell.column.better().is_some();
+        let deviation = deviation.filter(|it| is_judged && is_of_runs && *it > mean)?;
+        let scale = cell.figure.scale.unwrap_or(cell.column.scale);
+        let shown = match is_own {
+            true => cell.shown(),
+            false => {
+                let deviation = Unit::Count.format(deviation / scale);
+                format!("{} and a deviation of {deviation}", cell.shown())
+            }
+        };
+        let runs = cells.test.runs.filter(|runs| *runs > 1);
+        let most = runs.map(|runs| (runs, cell.reach().high * f64::from(runs).sqrt()));
+        let beyond = |(_, most): &(u32, f64)| deviation * (1.0 - DEVIATION_TOLERANCE) > *most;
+        let (severity, evidence) = match most.filter(beyond) {
+            Some((runs, most)) => {
+                let most = Unit::Count.format(most / scale);
+                let why = format!("{runs} runs that can't be below 0 scatter by {most} at most");
+                (Severity::Warning, format!("{shown}: {why}"))
+            }
+            None => (Severity::Note, format!("{shown}: the runs scatter by more than their mean")),
+        };
+        let advice = "look for one run that stalled or failed, or for a spread in another unit";
+        Some(found(cells.test, &cells.row.contender, (Audit::A5, severity), evidence, advice))
+    };
+    cells.all().filter_map(of).collect()
 }
 
 /// The rank of a statistic among those that must not fall.

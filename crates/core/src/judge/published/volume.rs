@@ -1,6 +1,7 @@
 //! A1: rate, time and amount of one piece of work, of which each follows from the other two; and
 //! processor time, which is its share of the time.
 
+use super::agree::slip;
 use super::cells::{Cell, Cells, shown};
 use super::found::found;
 use super::reach::Reach;
@@ -38,12 +39,16 @@ pub fn findings(test: &Test) -> Vec<Finding> {
         for (rate, time) in pairs(cells) {
             let amount = rate.reach() * time.reach();
             match known(cells, rate) {
-                Some(known) if apart(amount, known, APART) => evidence.push(format!(
-                    "{} make {}, and the work is {}",
-                    shown(&[rate, time]),
-                    words(rate, amount),
-                    words(rate, known)
-                )),
+                Some(known) if apart(amount, known, APART) => {
+                    let slip = slip(amount.middle() / known.middle());
+                    evidence.push(format!(
+                        "{} make {}, and the work is {}{}",
+                        shown(&[rate, time]),
+                        words(rate, amount),
+                        words(rate, known),
+                        slip.map_or(String::new(), |unit| format!(": {unit}"))
+                    ));
+                }
                 Some(_) => {}
                 // How many requests it takes is the file system's own.
                 None if rate.column.quantity == Quantity::Iops => {}
