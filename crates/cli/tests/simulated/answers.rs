@@ -263,15 +263,15 @@ fn speed_that_was_bought_with_the_journal_does_not_pass_the_gate() {
     let faster = seeded(&plan, 12).replace("name = \"tuned\"", &format!("name = {bare}"));
     run_plan(&scene, "before", &plan);
     run_plan(&scene, "after", &faster.replace("tuned = 1.5", "tuned = 3.0"));
-    let why = "fails: on other terms than before: tuned (no journal: ";
+    let why = "fails: on other terms than before: tuned (^has_journal: without a journal ";
     let done = compare(&scene, "").exits(4).says(why);
-    let says = "1 of 1 is better. But now on other terms than before: tuned (no journal";
+    let says = "1 of 1 is better. But now on other terms than before: tuned (^has_journal";
     assert!(one_line(&done.stdout).contains(says), "{}", done.stdout);
     compare(&scene, "--fail-on slower,failed,lost").exits(0);
     let terms = compare(&scene, "--format json").exits(4).json()["terms"].clone();
     assert_eq!((list(&terms["now"]).len(), list(&terms["before"]).len()), (1, 0), "{terms}");
     let back = scene.run("compare after before --fail-on terms").exits(0).stdout;
-    assert!(one_line(&back).contains("Before on other terms than now: tuned (no"), "{back}");
+    assert!(one_line(&back).contains("Before on other terms than now: tuned (^has"), "{back}");
 }
 
 #[test]
