@@ -115,6 +115,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let text = format!("both are one run: {name}, started {started}, seed {seed}");
         return Err(Usage(text).into());
     }
+    if arguments.rerun && arguments.fail_on.contains(&FailOn::Reference) {
+        let text = "--fail-on reference: measured anew, each is its own reference";
+        return Err(Usage(text.into()).into());
+    }
     let asked = asked(arguments, &baseline)?;
     let (mut across, broken) = match arguments.rerun {
         true => match rerun(arguments, &baseline, &run, &asked)? {
@@ -123,7 +127,11 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         },
         false => (judge::across(baseline.side(), run.side(), &asked)?, None),
     };
-    let gate = gate::gate(&across, &arguments.fail_on);
+    let mut gate = gate::gate(&across, &arguments.fail_on);
+    if let Some(error) = &broken {
+        gate.status = exit::FAILED;
+        gate.fails.push(format!("{error:#}"));
+    }
     let status = gate.status;
     across.gate = Some(gate);
     let text = match arguments.format {

@@ -349,7 +349,7 @@ fn recommended(
         now: target.now.as_deref(),
         lines: &lines,
         open: &render::outlook(report),
-        doubt: render::doubt(report),
+        doubt: render::doubt(report, &advice.findings),
         next: &next,
     })
 }

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::apart::{Apart, Rounds, chance_of_each};
+use super::audit::{Audited, Promise};
 use super::compare::{alpha, noticed, shared, voids};
 use super::in_both::{Both, Task, known};
 use super::interval::Course;
@@ -19,8 +20,8 @@ use super::pairs::{Which, unit_of};
 use super::shared::Sharing;
 use super::terms::{self, Side};
 use crate::model::{
-    Across, Change, Family, Finding, Incomparable, Measured, OtherTerms, Percent, Plan, Record,
-    ReferenceChange, Stop, Term, Verdict, Voided, median,
+    Across, Audit, Change, Family, Finding, Incomparable, Measured, OtherTerms, Percent, Plan,
+    Record, ReferenceChange, Severity, Stop, Term, Verdict, Voided, median,
 };
 
 /// What is asked of two runs.
@@ -76,10 +77,21 @@ pub fn across(baseline: Side, run: Side, asked: &Asked) -> Result<Across, Incomp
 }
 
 /// What two runs say of each other before any change between them is known, for those who measure
-/// it anew.
+/// it anew: whole works and contenders that the run does not hold are lost all the same.
 pub fn before_changes(baseline: Side, run: Side, asked: &Asked) -> Across {
     let noticed = [baseline, run].map(|it| noticed(it.plan, it.records));
-    uncompared(baseline, run, asked, Measured::Together, &noticed)
+    let judged = run.plan.judged_as(baseline.plan);
+    let (metrics, own) = (&asked.metrics, run.plan);
+    let of_run = Side { plan: &judged, ..run };
+    let both = Both { baseline, run: of_run, own, metrics, noticed: &noticed[0] };
+    let (_, mut left_out) = both.tasks();
+    // Other work is measured anew with both.
+    let is_gone = |name: &String| own.workloads.iter().all(|it| it.name != *name);
+    left_out.retain(|it| {
+        it.lost && it.metric.is_none() && (it.contender.is_some() || is_gone(&it.workload))
+    });
+    let across = uncompared(baseline, run, asked, Measured::Together, &noticed);
+    Across { left_out, ..across }
 }
 
 fn uncompared(
@@ -97,8 +109,8 @@ fn uncompared(
         regression: asked.regression,
         confidence: baseline.plan.judgement.confidence,
         gate: None,
-        notes: notes(baseline, run, asked),
-        terms: other_terms(baseline.plan, run.plan, noticed),
+        notes: notes(baseline, run, asked).into_iter().chain(of_guests(noticed)).collect(),
+        terms: other_terms(baseline, run),
         differences: terms::differences(baseline, run),
         not_measured: Vec::new(),
         left_out: Vec::new(),
@@ -157,18 +169,29 @@ fn judged_otherwise(baseline: &Plan, own: &Plan, asked: &Asked) -> Vec<String> {
     }
 }
 
-/// On what other terms contenders were measured that both plans hold. By what is advised they are
-/// known: the evidence names others.
-fn other_terms(baseline: &Plan, run: &Plan, noticed: &[Vec<Finding>; 2]) -> OtherTerms {
-    let is_held = |name: &String| [baseline, run].iter().all(|it| it.contender(name).is_some());
-    let only = |one: &[Finding], other: &[Finding]| -> Vec<Finding> {
-        let key = |it: &Finding| (it.contender.clone(), it.advice.clone());
-        let known: Vec<_> = other.iter().filter(|it| it.is_of_terms()).map(key).collect();
-        let its = one.iter().filter(|it| it.is_of_terms() && !known.contains(&key(it)));
+/// On what other terms contenders were measured that both plans hold: what each gives up itself in
+/// one run and not in the other. Whom it was measured beside changes nothing of that.
+fn other_terms(baseline: Side, run: Side) -> OtherTerms {
+    let sides = [baseline, run];
+    let is_held = |name: &String| sides.iter().all(|it| it.plan.contender(name).is_some());
+    let [before, now] = sides.map(|it| Audited::of(it.plan, it.records).own_terms(it.plan));
+    let only = |one: &[(Promise, Finding)], other: &[(Promise, Finding)]| -> Vec<Finding> {
+        let is_known = |(promise, finding): &&(Promise, Finding)| {
+            other.iter().any(|(its, it)| its == promise && it.contender == finding.contender)
+        };
+        let its = one.iter().filter(|it| !is_known(it)).map(|(_, it)| it);
         its.filter(|it| it.contender.as_ref().is_some_and(is_held)).cloned().collect()
     };
-    let [before, now] = noticed;
-    OtherTerms { now: only(now, before), before: only(before, now) }
+    OtherTerms { now: only(&now, &before), before: only(&before, &now) }
+}
+
+/// That times of a run are those of its virtual machine alone.
+fn of_guests(noticed: &[Vec<Finding>; 2]) -> Option<String> {
+    let is_such = |it: &&Finding| {
+        matches!(it.audit, Audit::A22 | Audit::A28) && it.severity == Severity::Warning
+    };
+    let finding = noticed.iter().flatten().find(is_such)?;
+    Some(format!("Times are those of virtual machines alone: {}.", finding.evidence))
 }
 
 /// Refuses runs of two machines: a processor or an architecture may be kinder to one contender than

@@ -85,7 +85,7 @@ pub fn advise(
         weighed,
         missing,
         standings,
-        findings: flags(&mut audited, plan, &candidates, &counted, is_asked),
+        findings: flags(&audited, plan, records, &candidates, &counted, layers),
         margin,
         confidence: plan.judgement.confidence,
     }
@@ -102,28 +102,38 @@ fn below(plan: &Plan, layers: &str) -> Option<Below> {
 /// contender may be the best. That times which count hold in the virtual machine alone. And those
 /// on the terms of `candidates`: who takes one of these takes its terms, too.
 fn flags(
-    audited: &mut Audited,
+    audited: &Audited,
     plan: &Plan,
+    records: &[Record],
     candidates: &[&str],
     counted: &[Counted],
-    is_asked: impl Fn(&str) -> bool,
+    layers: &str,
 ) -> Vec<Finding> {
-    let mut findings = audited.of_terms(plan);
     let of_times = counted.iter().find_map(|Counted { want, workloads }| {
-        let of = |work: &&str| {
-            guests::of_times(plan, &findings, audited.trials(), work, &want.metric).cloned()
-        };
-        workloads.iter().find_map(of)
+        let pairs = candidates.iter().flat_map(|name| workloads.iter().map(move |it| (*it, *name)));
+        let entrants: Vec<(&str, &str)> = pairs.collect();
+        guests::of_times(plan, audited.trials(), &entrants, &want.metric)
     });
     let severity = Severity::Warning;
-    let of_times = of_times.map(|it| Finding { severity, workload: None, ..it });
+    let of_times = of_times.map(|it| Finding { severity, ..it });
+    of_times.into_iter().chain(of_stack(plan, records, candidates, layers)).collect()
+}
+
+/// What is said of those on `layers` alone: beside others they would be on other terms, which are
+/// left out.
+fn of_stack(plan: &Plan, records: &[Record], candidates: &[&str], layers: &str) -> Vec<Finding> {
+    let mut alone = plan.clone();
+    alone.contenders.retain(|it| it.stack() == layers);
+    alone.judgement.reference = None;
+    if alone.contenders.is_empty() {
+        return Vec::new();
+    }
+    let mut findings = Audited::of(&alone, records).of_terms(&alone);
     findings.retain(|finding| {
         let contender = finding.contender.as_deref();
         let is_candidate = contender.is_some_and(|it| candidates.contains(&it));
-        let is_flag = finding.audit == Audit::DiskFlag && contender.is_none_or(&is_asked);
-        is_flag || finding.is_of_terms() && is_candidate
+        finding.audit == Audit::DiskFlag || finding.is_of_terms() && is_candidate
     });
-    findings.splice(0..0, of_times);
     findings
 }
 

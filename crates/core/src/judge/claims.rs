@@ -336,13 +336,13 @@ impl Court<'_> {
 
     /// The finding that voids it, if one does: also that times are those of a virtual machine.
     fn audit(&self, compared: &Compared) -> Option<String> {
-        let (work, metric) = (&compared.workload.name, &compared.metric);
-        let of_times =
-            guests::of_times(self.judge.plan(), self.findings, self.trials, work, metric);
         let entrants = compared.entrants();
+        let all: Vec<(&str, &str)> =
+            entrants.iter().map(|(work, name)| (work.as_str(), name.as_str())).collect();
+        let of_times = guests::of_times(self.judge.plan(), self.trials, &all, &compared.metric);
         let voids =
             |it: &&Finding| entrants.iter().any(|(work, name)| voids(it, work, [name.as_str(); 2]));
-        let finding = self.findings.iter().find(voids).or(of_times)?;
+        let finding = self.findings.iter().find(voids).cloned().or(of_times)?;
         Some(format!("{:?}: {}", finding.audit, finding.evidence))
     }
 }

@@ -164,7 +164,11 @@ impl<'a> Both<'a> {
             !is_void && self.has_ratio(self.baseline, name, metric, contender)
         };
         let lost = figures(self.baseline.plan).filter(was_judged).count();
-        let all = figures(self.own).count();
+        // Of a contender that is new all figures are counted with it.
+        let is_known = |it: &(String, String)| {
+            metric.is_none() || self.baseline.plan.contender(&it.0).is_some()
+        };
+        let all = figures(self.own).filter(is_known).count();
         NotCompared {
             workload: name.into(),
             contender: contender.map(String::from),

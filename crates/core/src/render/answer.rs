@@ -3,10 +3,11 @@
 
 use super::Report;
 use super::columns;
+use super::findings::is_unequal;
 use super::matrix::{Compared, Matrix, Tone, others, sign};
 use super::ways::matters;
 use super::words::{self, counted, listed, quoted};
-use crate::model::{Comparison, Finding, Verdict};
+use crate::model::{Comparison, Verdict};
 
 /// What is said of how often or at what somebody is of that tone, by that word for it.
 type Part<'a> = dyn Fn(&[Compared], Tone, &str) -> Option<String> + 'a;
@@ -199,20 +200,13 @@ fn each(report: &Report, matrix: &Matrix, all: &[Compared], part: &Part) -> Opti
         let parts: Vec<String> =
             parts.iter().filter_map(|(tone, word)| part(&its, *tone, word)).collect();
         let is_better = !of_tone(&its, Tone::Better).is_empty();
-        let is_unequal = is_better && contenders.iter().all(|it| is_unequal(report, it));
+        let is_unequal = is_better && contenders.iter().all(|it| is_unequal(report.findings, it));
         let terms = if is_unequal { ", on other terms," } else { "" };
         (!parts.is_empty()).then(|| format!("{name}{terms} is {}", parts.join(" and ")))
     };
     let clauses: Vec<String> = parties(report, matrix).iter().filter_map(clause).collect();
     let reference = report.plan.reference();
     (!clauses.is_empty()).then(|| format!("Against {reference}, {}.", clauses.join("; ")))
-}
-
-/// A contender was not measured on the terms of the others: nothing that it is better at is just
-/// that.
-fn is_unequal(report: &Report, contender: &str) -> bool {
-    let is_its = |it: &&Finding| it.contender.as_deref() == Some(contender);
-    report.findings.iter().filter(is_its).any(Finding::is_of_terms)
 }
 
 /// The best and the worst of all. The best is one on equal terms, if any of these is better.
@@ -223,9 +217,9 @@ fn farthest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String
         Some(format!("{words} is {} at {doing} ({ratio}×)", it.contender))
     };
     let better = of_tone(all, Tone::Better);
-    let equal = better.iter().find(|(_, it)| !is_unequal(report, &it.contender));
+    let equal = better.iter().find(|(_, it)| !is_unequal(report.findings, &it.contender));
     let best = match (better.first(), equal) {
-        (Some((_, first)), Some(equal)) if is_unequal(report, &first.contender) => {
+        (Some((_, first)), Some(equal)) if is_unequal(report.findings, &first.contender) => {
             end("best on equal terms", equal)
         }
         (_, Some(equal)) => end("best", equal),
@@ -250,7 +244,7 @@ mod tests {
 
     use super::super::testing::{grid, report};
     use super::*;
-    use crate::model::{Audit, Severity, Verdict};
+    use crate::model::{Audit, Finding, Severity, Verdict};
 
     fn answered(verdicts: &[Vec<(Verdict, f64)>]) -> String {
         answered_of(verdicts, &[])

@@ -15,6 +15,7 @@ const NAMED_MAX: usize = 3;
 pub(super) fn gated(across: &Across) -> Option<String> {
     let gate = across.gate.as_ref()?;
     Some(match gate.fails.is_empty() {
+        true if gate.status != 0 => "Void: nothing could be judged.".into(),
         true => format!("Passes ({}).", gate.on.join(", ")),
         false => format!("Fails: {}.", first(&gate.fails).join("; ")),
     })
@@ -87,7 +88,7 @@ fn counts(across: &Across) -> Vec<String> {
         (small.len(), format!("within {margin} of before{beside}")),
         (open(false), "undecided".into()),
         (open(true), "measured in too few rounds".into()),
-        (void - lost, "void, as before".into()),
+        (void - lost, "void in the baseline".into()),
         (left_out(false), "not in the baseline".into()),
     ];
     let all: usize = classes.iter().map(|(count, _)| count).sum();
@@ -393,7 +394,10 @@ mod tests {
     #[test]
     fn what_the_gate_says_comes_first() {
         let fails = |count: usize| (0..count).map(|it| format!("f{it}")).collect::<Vec<_>>();
-        let gate = |count| Some(Gate { status: 4, on: vec!["slower".into()], fails: fails(count) });
+        let gate = |count| {
+            let status = if count == 0 { 0 } else { 4 };
+            Some(Gate { status, on: vec!["slower".into()], fails: fails(count) })
+        };
         let mut across = of(vec![change(Verdict::Slower, 0.8)], 1.0);
         assert_eq!(gated(&across), None);
         let mut said = |count| {
@@ -403,5 +407,7 @@ mod tests {
         assert_eq!(said(0), "Passes (slower).");
         assert_eq!(said(2), "Fails: f0; f1.");
         assert_eq!(said(9), "Fails: f0; f1; f2; 6 more.");
+        across.gate = Some(Gate { status: 5, on: vec!["slower".into()], fails: Vec::new() });
+        assert_eq!(gated(&across).unwrap(), "Void: nothing could be judged.");
     }
 }

@@ -4,6 +4,7 @@
 //! opposite.
 
 use super::Report;
+use super::findings::is_unequal;
 use super::matrix::{Compared, Matrix, Tone};
 use super::ways::{Ends, Ways, ends};
 use super::words::{self, listed, quoted};
@@ -32,18 +33,22 @@ pub(super) fn heads(
         return Vec::new();
     }
     let told = |is_named| {
-        let mut clauses: Vec<(String, Vec<String>)> = Vec::new();
+        let mut clauses: Vec<((String, bool), Vec<String>)> = Vec::new();
         for (column, its) in &changed {
-            let clause = clause(matrix, ways, its, is_named);
+            let its_places = ways.places.iter().map(|row| row[*column]);
+            let names = its_places.map(|place| report.plan.contenders[place].name.as_str());
+            let is_unequal = names.into_iter().all(|it| is_unequal(report.findings, it));
+            let clause = (clause(matrix, ways, its, is_named), is_unequal);
             let column = ways.columns[*column].clone();
             match clauses.iter_mut().find(|(said, _)| *said == clause) {
                 Some((_, columns)) => columns.push(column),
                 None => clauses.push((clause, vec![column])),
             }
         }
-        let said = clauses.iter().map(|(clause, columns)| {
+        let said = clauses.iter().map(|((clause, is_unequal), columns)| {
             let are = if columns.len() == 1 { "is" } else { "are each" };
-            format!("{} {are} {clause}", listed(columns))
+            let terms = if *is_unequal { ", on other terms," } else { "" };
+            format!("{}{terms} {are} {clause}", listed(columns))
         });
         let said: Vec<String> = said.collect();
         let base = &ways.columns[base];
@@ -103,7 +108,9 @@ fn clause(matrix: &Matrix, ways: &Ways, all: &[Change], is_named: bool) -> Strin
         let place = match its.as_slice() {
             [only] if is_named => {
                 let doing = quoted(&matrix.tests[only.test].doing);
-                format!("{doing} on {} alone", ways.rows[only.row])
+                let is_open = all.iter().any(|it| it.tone == Tone::Open);
+                let alone = if is_open { format!(", 1 of {total}") } else { " alone".into() };
+                format!("{doing} on {}{alone}", ways.rows[only.row])
             }
             its => format!("{} of {total}", its.len()),
         };

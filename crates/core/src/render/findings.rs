@@ -94,6 +94,13 @@ pub(super) fn on_terms<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> O
     (!said.is_empty()).then(|| said.join("; "))
 }
 
+/// A contender was not measured on the terms of the others: nothing that it is better at is just
+/// that.
+pub(super) fn is_unequal(findings: &[Finding], contender: &str) -> bool {
+    let is_its = |it: &&Finding| it.contender.as_deref() == Some(contender);
+    findings.iter().filter(is_its).any(Finding::is_of_terms)
+}
+
 /// The kinds, the gravest first; of those one of unequal terms; then the one that concerns the most
 /// comparisons, and of these the one that was noticed most often.
 pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> Vec<Kind<'a>> {

@@ -7,7 +7,7 @@ use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
 use crate::model::claim::{Answer, Answered};
 use crate::model::{
-    BedKind, Command, Comparison, Percent, Place, Plan, Run, Severity, Stop, Verdict,
+    BedKind, Command, Comparison, Finding, Percent, Place, Plan, Run, Severity, Stop, Verdict,
 };
 
 /// Beyond so many times the rounds that were done nobody would wait.
@@ -234,15 +234,18 @@ fn failed(report: &Report) -> Option<Step> {
 }
 
 fn weak(report: &Report) -> Option<Step> {
-    let text = format!("What speaks against it: {}", doubt(report)?);
+    let text = format!("What speaks against it: {}", doubt(report, &[])?);
     Some(Step { text, command: Vec::new() })
 }
 
-/// The gravest of what speaks against the answer.
-pub fn doubt(report: &Report) -> Option<String> {
+/// The gravest of what speaks against the answer, besides what is `told` already.
+pub fn doubt(report: &Report, told: &[Finding]) -> Option<String> {
     let kinds = kinds(report.findings, report.comparisons);
     // Who was measured on other terms is told with the answer.
-    let is_told = |it: &&Kind| it.findings[0].is_of_terms();
+    let is_told = |it: &&Kind| {
+        let finding = it.findings[0];
+        finding.is_of_terms() || told.iter().any(|told| told.audit == finding.audit)
+    };
     let grave = kinds.iter().filter(|it| it.severity() > Severity::Note && !is_told(it));
     let grave: Vec<&Kind> = grave.collect();
     let first = grave.first()?;

@@ -146,6 +146,54 @@ fn of_terms(contender: &Contender, evidence: String, advice: impl Into<String>) 
     }
 }
 
+/// What a contender may give up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// What fsync has promised.
+    Synced,
+    /// That a crash leaves it whole.
+    Whole,
+    /// That a disk may fail.
+    Redundant,
+    /// That it is what its name says.
+    Itself,
+}
+
+/// A19 of each contender by itself, as if others gave nothing up.
+pub fn own_terms(plan: &Plan, terms: &[Terms]) -> Vec<(Promise, Finding)> {
+    let spared = Spared::of(plan, terms);
+    let of = |(place, contender): (usize, &Contender)| {
+        let synced = spared
+            .synced(place)
+            .map(|given| of_terms(contender, given.said(), durability_advice(&given.setting)));
+        let unflushed = || {
+            let is_silent = terms[place].flushes == Some(false);
+            let evidence = "no flush at fsync: what the disk's cache holds is lost with the power";
+            is_silent.then(|| of_terms(contender, evidence.into(), SILENT_ADVICE))
+        };
+        let whole = not_whole(plan, &spared, place);
+        let redundant = spared.first(place, &[Loses::Disk, Loses::Copy]);
+        [
+            (Promise::Synced, synced.or_else(unflushed)),
+            (Promise::Whole, whole.map(|why| of_terms(contender, why, WHOLE_ADVICE))),
+            (
+                Promise::Redundant,
+                redundant.map(|it| of_terms(contender, it.said(), REDUNDANT_ADVICE)),
+            ),
+            (Promise::Itself, stand_in(contender, &terms[place])),
+        ]
+    };
+    let all = plan.contenders.iter().enumerate().flat_map(of);
+    all.filter_map(|(promise, finding)| Some((promise, finding?))).collect()
+}
+
+const SILENT_ADVICE: &str = "don't rely on its fsync, nor call it faster for that, unless the \
+                             disk's cache outlives a loss of power";
+const WHOLE_ADVICE: &str = "take it only where it may be checked whole after a crash, and may lose \
+                            files that were written long before";
+const REDUNDANT_ADVICE: &str = "don't call it faster for that, unless what a failed disk takes \
+                                with it may be lost";
+
 /// A19: some contenders are spared what the others pay for, so that fsync keeps its promise.
 fn unequal_durability(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
     let each = || plan.contenders.iter().enumerate().zip(said.of_contenders);
@@ -179,9 +227,7 @@ fn unflushed(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
              power",
             flushing.name
         );
-        let advice = "don't rely on its fsync, nor call it faster for that, unless the disk's \
-                      cache outlives a loss of power";
-        of_terms(contender, evidence, advice)
+        of_terms(contender, evidence, SILENT_ADVICE)
     };
     each().filter(is_silent).map(finding).collect()
 }
@@ -196,9 +242,7 @@ fn damaged(plan: &Plan, spared: &Spared) -> Vec<Finding> {
     if !each().any(|(it, why)| is_known(it) && why.is_none()) {
         return Vec::new();
     }
-    let advice = "take it only where it may be checked whole after a crash, and may lose files \
-                  that were written long before";
-    let finding = |(it, why): (_, &Option<String>)| Some(of_terms(it, why.clone()?, advice));
+    let finding = |(it, why): (_, &Option<String>)| Some(of_terms(it, why.clone()?, WHOLE_ADVICE));
     each().filter_map(finding).collect()
 }
 
@@ -214,10 +258,8 @@ fn less_redundant(plan: &Plan, spared: &Spared) -> Vec<Finding> {
             loses == Loses::Disk || it.layers.iter().any(is_such)
         };
         let keeps = |place| spared.first(place, &[loses]).is_none();
-        let advice = "don't call it faster for that, unless what a failed disk takes with it may \
-                      be lost";
         let is_unequal = each().any(|(other, it)| keeps(other) && is_like(it));
-        is_unequal.then(|| of_terms(contender, given.said(), advice))
+        is_unequal.then(|| of_terms(contender, given.said(), REDUNDANT_ADVICE))
     };
     each().filter_map(finding).collect()
 }

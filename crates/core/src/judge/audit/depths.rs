@@ -38,7 +38,9 @@ pub fn findings(plan: &Plan, workload: &Workload, trials: &Trials) -> Vec<Findin
             }
             false => "",
         };
-        (its.seen < SHARE * its_depth.seen).then(|| Finding {
+        // Of one at a time, or where nobody had any under way, nothing went another way.
+        let is_deep = its.declared > 1.0 && its_depth.seen >= 1.0;
+        (is_deep && its.seen < SHARE * its_depth.seen).then(|| Finding {
             audit: Audit::A4,
             severity: Severity::Warning,
             workload: Some(workload.name.clone()),

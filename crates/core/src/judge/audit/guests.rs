@@ -2,6 +2,7 @@
 //! and by a disk that is in the host's page cache.
 
 use super::conditions::Said;
+use super::mounted::Terms;
 use crate::judge::trials::Trials;
 use crate::model::{Audit, Contender, Finding, Layer, Plan, Severity, Workload};
 
@@ -45,21 +46,30 @@ pub(super) fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding
     findings
 }
 
-/// Whether times of `metric` are those of the virtual machine alone, as the one of `findings` that
-/// is given says.
-pub(in crate::judge) fn of_times<'a>(
+/// Whether times of `metric` are those of the virtual machine alone, where these contenders at
+/// these works are compared: the audit that says so, and why.
+pub(in crate::judge) fn of_times(
     plan: &Plan,
-    findings: &'a [Finding],
     trials: &Trials,
-    workload: &str,
+    entrants: &[(&str, &str)],
     metric: &str,
-) -> Option<&'a Finding> {
-    let speaks = |it: &&Finding| match it.audit {
-        Audit::A22 => is_timed(trials, it.audit, workload, metric),
-        Audit::A28 => !flushes_wait(plan) && is_timed(trials, it.audit, workload, metric),
-        _ => false,
+) -> Option<Finding> {
+    let any = |has: &dyn Fn(&Terms) -> bool| {
+        let mut its = entrants.iter().flat_map(|(work, name)| trials.latest(work, name).values());
+        its.any(|kept| has(&kept.terms))
     };
-    findings.iter().find(speaks)
+    let is_timed = |audit| entrants.iter().any(|(work, _)| is_timed(trials, audit, work, metric));
+    if is_timed(Audit::A22) && any(&|it| it.emulated > 0) {
+        let why = format!("{metric} is a time of an emulated processor (TCG), or a rate by it");
+        return Some(finding(Audit::A22, None, why, EMULATED));
+    }
+    let is_users = is_timed(Audit::A28) && !flushes_wait(plan) && any(&|it| it.user_mode > 0);
+    is_users.then(|| {
+        let why = format!(
+            "{metric} is a time of User Mode Linux, whose flushes don't reach the host's disk"
+        );
+        finding(Audit::A28, None, why, USER_MODE)
+    })
 }
 
 /// A layer above every contender's disks makes each flush wait.
@@ -71,7 +81,8 @@ fn flushes_wait(plan: &Plan) -> bool {
 /// The metric is a time or a rate of which the audit speaks: a User Mode Linux takes the CPU time
 /// that its work takes anywhere.
 fn is_timed(trials: &Trials, audit: Audit, workload: &str, metric: &str) -> bool {
-    let of_cpu = audit == Audit::A28 && metric.contains("cpu_time");
+    let is_cpus = ["cpu_time", "cpu_per_operation"].iter().any(|it| metric.contains(it));
+    let of_cpu = audit == Audit::A28 && is_cpus;
     trials.unit_of(workload, metric).0.is_of_time() && !of_cpu
 }
 
@@ -107,7 +118,9 @@ fn emulated_beside_others(plan: &Plan, said: &Said) -> Option<String> {
     let each = plan.contenders.iter().zip(said.of_contenders);
     let names: Vec<&str> =
         each.filter(|(_, it)| it.emulated > 0).map(|(it, _)| it.name.as_str()).collect();
-    let is_mixed = said.of_contenders.iter().any(|it| it.not_emulated > 0);
+    // One that was emulated in some rounds alone is among them.
+    let mut all = said.of_contenders.iter();
+    let is_mixed = all.any(|it| it.emulated == 0 && it.not_emulated > 0);
     is_mixed.then(|| names.join(", "))
 }
 

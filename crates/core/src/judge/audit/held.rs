@@ -15,9 +15,11 @@ use super::limits::{Reached, said};
 
 /// From this share of its limit on a device is at it.
 const BOUND: f64 = 0.95;
+/// Beyond this share the limit did not hold it.
+const NOT_HELD: f64 = 1.05;
 
-const ADVICE: &str = "a tie here is the limit's and no win: compare what each costs, by device \
-                      bytes per application byte and by CPU time per operation";
+const ADVICE: &str = "where they tie it is the limit's doing, and no win: compare what each costs, \
+                      by device bytes per application byte and by CPU time per operation";
 
 /// Notes on the timed parts in which the reference and others are at the limits that all of them
 /// have. Where the bare device was measured under them, it says what the limit is.
@@ -58,7 +60,7 @@ fn share_of<'a>(trials: impl Iterator<Item = &'a Rc<Kept>>, phase: Phase) -> Opt
     let its = |kept: &'a Rc<Kept>| kept.reached.iter().find(|it| it.phase == phase);
     let reached: Vec<&Reached> = trials.filter_map(its).collect();
     let share = median(reached.iter().map(|it| it.share))?;
-    let enough = reached.len() >= FIRST_LOOK as usize && share >= BOUND;
+    let enough = reached.len() >= FIRST_LOOK as usize && (BOUND..=NOT_HELD).contains(&share);
     let nearest = reached.iter().max_by(|one, other| one.share.total_cmp(&other.share))?;
     enough.then_some(Reached { share, ..**nearest })
 }

@@ -54,7 +54,7 @@ use crate::judge::trials::Trials;
 use crate::model::{Finding, Plan, Record, Workload};
 
 pub use arms::DUPLICATE_ALPHA;
-pub use conditions::{DEPTH_ADVICE, depth_ignored_by, durability_advice, spared_by};
+pub use conditions::{DEPTH_ADVICE, Promise, depth_ignored_by, durability_advice, spared_by};
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
 
 use conditions::Said;
@@ -157,6 +157,11 @@ impl Audited {
         let mut findings = conditions::findings(plan, &said, &self.trials);
         findings.extend(guests::findings(plan, &said, &self.trials));
         findings
+    }
+
+    /// What each contender gives up, whoever it is compared with.
+    pub fn own_terms(&self, plan: &Plan) -> Vec<(Promise, Finding)> {
+        conditions::own_terms(plan, &self.terms)
     }
 
     /// What the audits notice that can make a workload void; `rules` are for the duplicate, by the
