@@ -15,8 +15,9 @@ use super::limits::{Reached, said};
 
 /// From this share of its limit on a device is at it.
 const BOUND: f64 = 0.95;
-/// Beyond this share the limit did not hold it.
-const NOT_HELD: f64 = 1.05;
+/// Beyond this share the limit did not hold it. Held ones came to 1.10, for the first tenth of a
+/// second's requests pass at once (docs/disks.md).
+const NOT_HELD: f64 = 1.12;
 
 const ADVICE: &str = "where they tie it is the limit's doing, and no win: compare what each costs, \
                       by device bytes per application byte and by CPU time per operation";
@@ -113,6 +114,7 @@ mod tests {
         assert_eq!(found(iops, &trials(4, 100, 96)), [told]);
         assert_eq!(found(iops, &trials(4, 100, 90)), [""; 0], "b is not at it");
         assert_eq!(found(iops, &trials(4, 90, 100)), [""; 0], "the reference is not at it");
+        assert_eq!(found(iops, &trials(4, 100, 134)), [""; 0], "b was not held");
         assert_eq!(found(iops, &trials(3, 100, 100)), [""; 0], "three rounds decide nothing");
         assert_eq!(found("", &trials(4, 100, 100)), [""; 0], "there is no limit");
         let armed = format!("{iops}\njudgement.arms = [\"raw\"]");
