@@ -71,8 +71,8 @@ pub enum Rule {
 
 /// Looks after each round up to a last one.
 ///
-/// What takes part of a second to find, for campaigns are simulated, is found at the first look, and
-/// once: many a run comes to none.
+/// What takes part of a second to find, for campaigns are simulated, is found at the first look,
+/// and once: many a run comes to none.
 #[derive(Clone, Debug)]
 pub struct Capped {
     /// Chance that any of the intervals misses the truth.
