@@ -391,7 +391,7 @@ mod tests {
 
     use super::super::testing::{phase, plan, record, run};
     use super::*;
-    use crate::model::{CpuTime, Failure, Key, Outcome, Phase, Run, Sample, Unit};
+    use crate::model::{CpuTime, Failure, Guest, Key, Outcome, Phase, Run, Sample, Unit};
 
     const PLAN: &str = r#"
         [[contender]]
@@ -585,6 +585,62 @@ mod tests {
         assert_eq!(of([&with, &without]), [vec!["b".to_string()], vec![]]);
         assert_eq!(of([&without, &with]), [vec![], vec!["b".to_string()]]);
         assert_eq!(of([&without, &without]), [[""; 0], [""; 0]]);
+        // The company says nothing: a reference that was spared flushes all along, or a neighbour
+        // that keeps its promise.
+        let spared = |names: &[&str]| {
+            let of = |text: String, name: &&str| {
+                let bare = format!("name = \"{name}\"\nmount = [\"nobarrier\"]");
+                text.replace(&format!("name = \"{name}\""), &bare)
+            };
+            plan(&names.iter().fold(ext4.clone(), of))
+        };
+        let (reference, both, all) =
+            (spared(&["a"]), spared(&["a", "b"]), spared(&["a", "b", "c"]));
+        assert_eq!(of([&reference, &both]), [vec!["b".to_string()], vec![]]);
+        assert_eq!(of([&all, &both]), [vec![], vec!["c".to_string()]]);
+    }
+
+    #[test]
+    fn times_of_virtual_machines_alone_are_told() {
+        let (plan, runs) = (plan(PLAN), [facts("6.1"), facts("6.12")]);
+        let of = |emulated| {
+            let guest = Some(Guest { emulated, ..Guest::default() });
+            let all = [0, 1].map(|seed| {
+                let its = records(BEFORE, seed).into_iter();
+                its.map(|it| Record { guest: guest.clone(), ..it }).collect::<Vec<_>>()
+            });
+            let side = |it: usize| Side { run: &runs[it], plan: &plan, records: &all[it] };
+            across(side(0), side(1), &asked()).unwrap().notes.concat()
+        };
+        assert!(of(true).contains("Times are those of virtual machines alone: "), "{}", of(true));
+        assert!(!of(false).contains("virtual machines"), "{}", of(false));
+    }
+
+    #[test]
+    fn what_a_new_contender_has_is_counted_once() {
+        let before = plan(PLAN);
+        let extra = "[[contender]]\n        name = \"e\"\n        [[workload]]";
+        let now = PLAN.replace("[[workload]]", extra);
+        let judged = "cache = \"warm\"\nprimary = [\"wall_time\", \"cpu_time\"]";
+        let now = plan(&now.replace("cache = \"warm\"", judged));
+        let found = compared([&before, &now], [BEFORE, BEFORE]).unwrap();
+        // Its one of wall time, and of CPU time those of b and c.
+        let figures = found.left_out.iter().map(|it| (it.contender.as_deref(), it.figures));
+        assert_eq!(figures.collect::<Vec<_>>(), [(Some("e"), 2), (None, 2)]);
+    }
+
+    #[test]
+    fn what_the_run_does_not_hold_is_lost_also_where_the_rest_is_measured_anew() {
+        let before = plan(PLAN);
+        let deleted = plan(&PLAN.replace("[[contender]]\n        name = \"c\"\n", ""));
+        let (runs, all) = ([facts("6.1"), facts("6.12")], records(BEFORE, 0));
+        let of = |now: &Plan| {
+            let side = |it: usize, plan| Side { run: &runs[it], plan, records: &all };
+            lost(&before_changes(side(0, &before), side(1, now), &asked()))
+        };
+        assert_eq!(of(&deleted), ["unpack, c: the run does not hold it"]);
+        let other = plan(&PLAN.replace("source.tar", "other.tar"));
+        assert_eq!(of(&other), [""; 0], "the baseline's contenders do that work, too");
     }
 
     #[test]

@@ -742,6 +742,17 @@ mod tests {
     }
 
     #[test]
+    fn who_all_lie_on_one_layer_are_on_equal_terms() {
+        let on = |name: &str| format!("name = \"{name}\"\nlayers = [\"writecache\"]");
+        let on_both = PLAN.replace("name = \"a\"", &on("a")).replace("name = \"b\"", &on("b"));
+        let plan =
+            plan(&format!("bed = {{ kind = \"loop\", size = \"1G\", devices = 2 }}\n{on_both}"));
+        let told = |layers, candidates: &[&str]| of_stack(&plan, &[], candidates, layers);
+        assert_eq!(told("writecache", &["a", "b"]), [], "the one beside them is left out");
+        assert_eq!(told("luks", &[]), [], "nobody is on it");
+    }
+
+    #[test]
     fn what_lies_on_other_layers_is_another_question() {
         let text = PLAN.replace("name = \"b\"", "name = \"b\"\nlayers = [\"luks\"]");
         let of = |layers: &str| {

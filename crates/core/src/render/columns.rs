@@ -132,10 +132,15 @@ mod tests {
     use super::super::answer::answer;
     use super::super::testing::{comparison, report, run};
     use super::*;
-    use crate::model::{Comparison, Plan, Verdict};
+    use crate::model::{Audit, Comparison, Finding, Plan, Severity, Verdict};
 
     /// ext4 and xfs on `none` and on two layers, of which the ratios to ext4 on none are given.
     fn answered(luks: [f64; 2], raid1: [f64; 2], xfs: f64) -> String {
+        answered_of(luks, raid1, xfs, &[])
+    }
+
+    /// Where these were measured on other terms.
+    fn answered_of(luks: [f64; 2], raid1: [f64; 2], xfs: f64, unequal: &[&str]) -> String {
         let mut text = String::new();
         for system in ["ext4", "xfs"] {
             for (layer, list) in [("none", ""), ("luks", "\"luks\""), ("raid1", "\"raid1\"")] {
@@ -160,7 +165,16 @@ mod tests {
             of("xfs on raid1", xfs * raid1[1]),
         ];
         let made = (Plan::parse(&text).unwrap(), run(), all);
-        let report = report(&made);
+        let finding = |name: &&str| Finding {
+            audit: Audit::A19,
+            severity: Severity::Warning,
+            workload: None,
+            contender: Some(name.to_string()),
+            evidence: String::new(),
+            advice: String::new(),
+        };
+        let findings: Vec<Finding> = unequal.iter().map(finding).collect();
+        let report = Report { findings: &findings, ..report(&made) };
         answer(&report, &Matrix::of(&report))
     }
 
@@ -174,6 +188,14 @@ mod tests {
         let head = "luks is worse at 2 of 2 (0.70-0.80×); raid1 is better at copies on xfs alone \
                     (1.30×) and worse at copies on ext4 alone (0.50×).";
         assert!(said.contains(head), "{said}");
+        let both = ["ext4 on luks", "xfs on luks"];
+        let said = answered_of([1.3, 1.4], [0.5, 0.5], 3.0, &both);
+        assert!(said.contains("luks, on other terms, is better at 2 of 2"), "{said}");
+        let said = answered_of([1.3, 1.4], [0.5, 0.5], 3.0, &both[..1]);
+        assert!(said.contains("luks is better at 2 of 2"), "not all of it: {said}");
+        // What is open is not "alone".
+        let said = answered([1.04, 0.8], [0.5, 0.5], 3.0);
+        assert!(said.contains("luks is worse at copies on xfs, 1 of 2 (0.80×)"), "{said}");
         let alike = answered([1.0, 1.0], [1.0, 1.0], 3.0);
         let head =
             "Against none on the same file system, luks and raid1 are each within 5% at all 2.";

@@ -98,6 +98,16 @@ mod tests {
         let older = records.clone().map(|it| Record { guest: guest.clone(), ..it });
         assert!(found(limited, &older)[0].evidence.ends_with("asked for"));
         assert_eq!(found(limited, &[trial("ext4", 116.0), trial("btrfs", 12.0)]), []);
+        assert_eq!(
+            found(limited, &[trial("ext4", 0.45), trial("btrfs", 0.03)]),
+            [],
+            "none had any"
+        );
+        let mut single = records.clone();
+        for queue in single.iter_mut().flat_map(|it| &mut it.phases[0].queue) {
+            queue.declared = 1.0;
+        }
+        assert_eq!(found(limited, &single), [], "one at a time goes no other way");
         let low = [trial("ext4", 3.0), trial("btrfs", 3.56)];
         assert_eq!(found(limited, &low), [], "the limit holds both back");
     }

@@ -202,6 +202,47 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_was_emulated_for_some_rounds_is_warned_of_test_by_test() {
+        let plan = two(["none"; 2], "fsync_latency_p50");
+        let of = |round: u32, name: &str| {
+            let mut made = Record { guest: emulated(round < 3), ..record(round, "w", name) };
+            made.samples.push(Sample::lower("fsync_latency_p50", 1e6, Unit::Nanoseconds));
+            made
+        };
+        let records: Vec<Record> =
+            (1..=4).flat_map(|round| [of(round, "a"), of(round, "b")]).collect();
+        let found = Audited::of(&plan, &records).of_terms(&plan);
+        let says = "judged by fsync_latency_p50, and 4 of 8 trials ran on an emulated processor \
+                    (TCG)";
+        assert_eq!((found.len(), found[0].evidence.as_str()), (1, says));
+    }
+
+    #[test]
+    fn times_are_refused_of_those_alone_who_were_emulated() {
+        let plan = two(["none"; 2], "fsync_latency_p50");
+        let of = |name: &str, guest: Guest| {
+            let mut made = Record { guest: Some(guest), ..record(1, "w", name) };
+            made.samples.push(Sample::lower("fsync_latency_p50", 1e6, Unit::Nanoseconds));
+            made.samples.push(Sample::lower("cpu_per_operation", 9.0, Unit::Nanoseconds));
+            made.samples.push(Sample::lower("fsync_device_writes", 2.0, Unit::Count));
+            made
+        };
+        let told = |of_b: Guest, name: &str, metric: &str| {
+            let records = [of("a", Guest::default()), of("b", of_b)];
+            let audited = Audited::of(&plan, &records);
+            of_times(&plan, audited.trials(), &[("w", name)], metric).map(|it| it.audit)
+        };
+        let tcg = || Guest { emulated: true, ..Guest::default() };
+        let user_mode = || Guest { user_mode: true, ..Guest::default() };
+        assert_eq!(told(tcg(), "b", "fsync_latency_p50"), Some(Audit::A22));
+        assert_eq!(told(tcg(), "a", "fsync_latency_p50"), None, "it was not emulated");
+        assert_eq!(told(tcg(), "b", "cpu_per_operation"), Some(Audit::A22));
+        assert_eq!(told(tcg(), "b", "fsync_device_writes"), None);
+        assert_eq!(told(user_mode(), "b", "fsync_latency_p50"), Some(Audit::A28));
+        assert_eq!(told(user_mode(), "b", "cpu_per_operation"), None, "that is what it takes");
+    }
+
+    #[test]
     fn flushes_that_reach_no_disk_are_told_unless_a_layer_makes_them_wait() {
         let of = |layers, primary: &str| {
             let guest = || Some(Guest { user_mode: true, ..Guest::default() });
