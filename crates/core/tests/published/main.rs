@@ -195,8 +195,8 @@ fn a19_the_terms_are_the_same_for_all() {
     assert_eq!((unequal.len(), unequal[0].0), (1, Audit::A19));
     assert_eq!(
         unequal[0].1,
-        "nobarrier: fsync sends no flush: what it has promised is lost when the power fails; b \
-         keeps it"
+        "nobarrier: fsync sends no flush: what it has promised is lost when the power fails; not \
+         so with b"
     );
     assert_eq!(of("mount = { a = \"noatime\", b = \"defaults\" }").len(), 1);
     assert_eq!(of("mount = \"noatime,nobarrier\""), [], "what all do is no unequal term");

@@ -28,7 +28,7 @@ pub fn durability_advice(setting: &str) -> String {
 
 /// A19's evidence of such a contender, beside `other`.
 pub fn spared_by(given: &Given, other: &str) -> String {
-    format!("{}; {other} keeps it", given.said())
+    format!("{}; not so with {other}", given.said())
 }
 
 /// What the records say of the terms of the contenders, in the order of the plan, and how many
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!((unequal.len(), unequal[0].audit), (1, Audit::A19));
         assert_eq!(unequal[0].contender.as_deref(), Some("b"));
         let evidence = &unequal[0].evidence;
-        assert!(evidence.starts_with("barrier=0: ") && evidence.ends_with("; a keeps it"));
+        assert!(evidence.starts_with("barrier=0: ") && evidence.ends_with("; not so with a"));
         assert_eq!(findings(&with(command, "\"barrier=1\""), &rounds(4)), []);
 
         let mut all = rounds(4);
@@ -475,7 +475,7 @@ mod tests {
         ] {
             let found = named("", b, |_| ());
             let [(name, evidence)] = &found[..] else { panic!("{b}: {found:?}") };
-            assert!(name == "b" && evidence.ends_with("; a keeps it"), "{found:?}");
+            assert!(name == "b" && evidence.ends_with("; not so with a"), "{found:?}");
             assert_eq!(named(b, b, |_| ()), [], "what all do is no unequal term");
         }
     }
