@@ -53,8 +53,10 @@ impl Estimate {
 pub struct Paired {
     /// In the order of the rounds.
     differences: Vec<f64>,
-    /// By size, with their places in that order.
+    /// By size, with their places in that order: all that were looked at, and those before them.
     sorted: Vec<(f64, usize)>,
+    /// The smallest and the largest.
+    ends: [f64; 2],
     /// About the first difference, so that what all have in common takes no digits.
     all: Sums,
     /// Squares of what changes from each round to the next.
@@ -100,7 +102,7 @@ impl Paired {
     pub fn clear(&mut self) {
         self.differences.clear();
         self.sorted.clear();
-        (self.all, self.steps) = (Sums::default(), 0.0);
+        (self.ends, self.all, self.steps) = Default::default();
     }
 
     /// Takes the difference of one more round; gives what all so far say.
@@ -111,14 +113,68 @@ impl Paired {
 
     /// Takes the difference of one more round, after which nobody looks.
     pub fn push(&mut self, difference: f64) {
-        let place = self.differences.len();
-        let at = self.sorted.partition_point(|(value, _)| value.total_cmp(&difference).is_le());
-        self.sorted.insert(at, (difference, place));
+        self.append(difference);
+        self.sort();
+    }
+
+    /// Takes the difference of one more round; gives what all so far say where the mean may lie
+    /// more than so many standard errors from 0.
+    pub fn take_beyond(&mut self, difference: f64, standard_errors: f64) -> Option<Estimate> {
+        self.append(difference);
+        self.may_lie_beyond(standard_errors).then(|| {
+            self.sort();
+            self.estimate()
+        })
+    }
+
+    fn append(&mut self, difference: f64) {
         if let Some(before) = self.differences.last() {
             self.steps += (difference - before).powi(2);
         }
+        let [low, high] = match self.differences.is_empty() {
+            true => [difference; 2],
+            false => self.ends,
+        };
+        self.ends = [low.min(difference), high.max(difference)];
         self.differences.push(difference);
         self.all.add(difference - self.differences[0], 1.0);
+    }
+
+    /// Puts those that were not looked at into their places.
+    fn sort(&mut self) {
+        for place in self.sorted.len()..self.differences.len() {
+            let difference = self.differences[place];
+            let at = self.sorted.partition_point(|(value, _)| value.total_cmp(&difference).is_le());
+            self.sorted.insert(at, (difference, place));
+        }
+    }
+
+    /// Says no only where it is sure at a glance: where none outlies, and the mean is too near to 0
+    /// however little the standard error is widened.
+    fn may_lie_beyond(&self, standard_errors: f64) -> bool {
+        /// What rounding may take off.
+        const ROUNDING: f64 = 1.0 - 1e-9;
+        let Sums { n, sum, squares } = self.all;
+        let least = standard_errors * MEMORY[0] * ROUNDING;
+        // The mean n times, and the squares about it.
+        let (all, scatter) = (sum + n * self.differences[0], n * squares - sum * sum);
+        all * all * (n - 1.0) >= least * least * scatter || self.may_outlie()
+    }
+
+    /// Whether any difference may outlie, for at most two: the second to be taken off lies no
+    /// further out than the ends of all do.
+    fn may_outlie(&self) -> bool {
+        let most = self.differences.len() / ROUNDS_FOR_EACH;
+        let [low, high] = self.ends.map(|end| end - self.differences[0]);
+        let mut left = self.all;
+        let mut is_next_too_far = || {
+            let mean = left.mean();
+            let (below, above) = (mean - low, high - mean);
+            let is_it = is_too_far(left, below.max(above));
+            left.add(if below > above { low } else { high }, -1.0);
+            is_it
+        };
+        most > 2 || (0..most).any(|_| is_next_too_far())
     }
 
     /// The places of the differences that outlie, in the order of the rounds, from 0.
@@ -358,6 +414,28 @@ mod tests {
             prop_assert!((one.widened / all.widened - 1.0).abs() < 1e-6);
             let error = all.standard_error;
             prop_assert!((one.standard_error - error).abs() <= 1e-6 * error + 1e-12);
+        }
+
+        #[test]
+        fn who_looks_beyond_misses_nothing_that_lies_there(
+            mut differences in prop::collection::vec(-1.0..1.0f64, 1..30),
+            stall in (0..30usize, -50.0..50.0f64),
+            standard_errors in 0.0..6.0f64,
+        ) {
+            if let Some(it) = differences.get_mut(stall.0) {
+                *it += stall.1;
+            }
+            let (mut all, mut some) = (Paired::default(), Paired::default());
+            for difference in differences {
+                let estimate = all.take(difference);
+                match some.take_beyond(difference, standard_errors) {
+                    Some(looked) => prop_assert_eq!(looked, estimate),
+                    None => {
+                        let Estimate { mean, standard_error, .. } = estimate;
+                        prop_assert!(mean.abs() <= standard_errors * standard_error);
+                    }
+                }
+            }
         }
     }
 }

@@ -320,10 +320,11 @@ fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
     let mut campaign = || {
         paired.clear();
         let mut smallest = alpha;
-        (1..FIRST_LOOK).for_each(|_| paired.push(normals.draw()));
-        for n in FIRST_LOOK..=rounds {
-            let Estimate { mean, standard_error, .. } = paired.take(normals.draw());
-            smallest = looks.p_value(n, (mean / standard_error).abs()).min(smallest);
+        for n in 1..=rounds {
+            let looked = paired.take_beyond(normals.draw(), looks.bound(n));
+            if let Some(Estimate { mean, standard_error, .. }) = looked {
+                smallest = looks.p_value(n, (mean / standard_error).abs()).min(smallest);
+            }
         }
         smallest
     };
@@ -346,11 +347,15 @@ impl Looks {
         Looks { layout, alpha, rounds, bounds }
     }
 
+    /// The t from which on a look after `n` rounds counts.
+    fn bound(&self, n: u32) -> f64 {
+        n.checked_sub(FIRST_LOOK).map_or(f64::INFINITY, |look| self.bounds[look as usize])
+    }
+
     /// The p value of `t` after `n` rounds, over the look's share, where it is below `alpha`:
     /// otherwise `alpha`.
     fn p_value(&self, n: u32, t: f64) -> f64 {
-        let bound = n.checked_sub(FIRST_LOOK).map(|look| self.bounds[look as usize]);
-        match bound.is_some_and(|bound| t > bound) {
+        match t > self.bound(n) {
             true => two_sided_tail(t, self.layout.freedom(n)) / share(n, self.rounds),
             false => self.alpha,
         }
