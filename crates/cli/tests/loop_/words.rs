@@ -31,7 +31,8 @@ impl Victim {
         tool("sync", &[&self.node]).unwrap();
         let found = fs::read(&self.image).unwrap();
         assert!(found.len() as u64 == VICTIM_BYTES, "the disk was resized by: {attack}");
-        assert!(found.iter().all(|byte| *byte == 0), "the disk was written to by: {attack}");
+        let is_empty = found == vec![0; found.len()];
+        assert!(is_empty, "the disk was written to by: {attack}");
         let left = fs::read_dir(&self.folder).unwrap().count();
         assert_eq!(left, 0, "files were made by: {attack}");
     }

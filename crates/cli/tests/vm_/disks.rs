@@ -1,7 +1,9 @@
 //! How a guest's disks are attached.
 
 use super::anatomy::{of_fsyncs, recorded};
-use super::{as_root, failures, fetch_tools, full_kernel, image_in, kernels, without_virtio};
+use super::{
+    as_root, cache, failures, fetch_tools, full_kernel, image_in, kernels, without_virtio,
+};
 use crate::support::{Scene, Started, list, sample, text};
 
 #[test]
@@ -64,7 +66,7 @@ fn disks_are_attached_as_each_contender_says_and_held_down_on_every_bus() {
 fn a_raid_is_made_of_two_nvme_drives_in_their_order() {
     or_left_out!();
     let scene = Scene::new();
-    let Some(_) = fetch_tools(&scene, &["mdadm"]) else { return };
+    let Some(_) = fetch_tools(&cache(), &["mdadm"]) else { return };
     let place = ["run", "--kernel", kernels()[0], "--fs", "ext4", "--size", "64M", "--rounds", "1"];
     let more = ["--disks", "nvme", "--layers", "raid1", "--devices", "2"];
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];

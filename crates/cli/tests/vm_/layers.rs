@@ -1,6 +1,8 @@
 //! Layers below a file system, in a guest.
 
-use super::{as_root, failures, fetch_tools, full_kernel, image_in, kernels, said_in_guest};
+use super::{
+    as_root, cache, failures, fetch_tools, full_kernel, image_in, kernels, said_in_guest, uml,
+};
 use crate::support::{Scene, Started, list, one_line, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
@@ -11,7 +13,7 @@ const PACKAGES: [&str; 3] = ["cryptsetup-bin", "lvm2", "mdadm"];
 fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
     or_left_out!();
     let scene = Scene::new();
-    let Some(done) = fetch_tools(&scene, &PACKAGES) else { return };
+    let Some(done) = fetch_tools(&cache(), &PACKAGES) else { return };
     for program in ["cryptsetup", "integritysetup", "lvm", "mdadm"] {
         assert!(done.stdout.contains(program), "{program}: {}", done.stdout);
     }
@@ -67,7 +69,7 @@ $run --output late --trial-timeout 20s -- sleep 1000; left
 fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
     or_left_out!();
     let scene = Scene::new();
-    let Some(_) = fetch_tools(&scene, &PACKAGES) else { return };
+    let Some(_) = fetch_tools(&cache(), &PACKAGES) else { return };
     scene.write("as-host", AS_HOST);
     let place =
         ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
@@ -94,17 +96,18 @@ fn a_host_makes_layers_and_takes_them_down_also_those_of_a_killed_run() {
 #[test]
 #[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
 fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
-    or_left_out!();
+    if !uml::is_there() {
+        return;
+    }
     let scene = Scene::new();
-    let Some(_) = fetch_tools(&scene, &PACKAGES) else { return };
+    let Some(_) = fetch_tools(&uml::cache(), &PACKAGES) else { return };
     let stacks = ["raid1", "raid1:state=degraded", "raid1:speed=512k,state=resync"];
-    let place =
-        ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
+    let place = ["run", "--place", "uml", "--fs", "ext4", "--size", "128M"];
     let layers = stacks.into_iter().flat_map(|stack| ["--layers", stack]).collect::<Vec<_>>();
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
     let more = ["--devices", "2", "--rounds", "1"];
     let words = [&place[..], &more, &layers, &work].concat();
-    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    let document = uml::started(&scene, &words).wait().exits(0).json();
     assert_eq!(failures(&document), [""; 0]);
     let of = |stack: &str| {
         let name = format!("ext4 on {stack}");
@@ -160,21 +163,23 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
 #[test]
 #[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
 fn the_last_disk_caches_the_others_and_gets_what_is_written() {
-    or_left_out!();
+    if !uml::is_there() {
+        return;
+    }
     let scene = Scene::new();
-    let Some(_) = fetch_tools(&scene, &["lvm2", "bcache-tools"]) else { return };
+    let Some(_) = fetch_tools(&uml::cache(), &["lvm2", "bcache-tools"]) else { return };
     let stacks = [
         ("cache:mode=writethrough", "volume cache writethrough"),
         ("writecache:high_watermark=60", "volume writecache"),
         ("bcache:bucket=64k,mode=writeback", "clean; writethrough [writeback]"),
     ];
-    let place = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "xfs", "--size", "512M"];
+    let place = ["run", "--place", "uml", "--fs", "xfs", "--size", "512M"];
     let layers = stacks.iter().flat_map(|(stack, _)| ["--layers", stack]).collect::<Vec<_>>();
     let more = ["--devices", "2", "--rounds", "2"];
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
     let words = [&place[..], &more, &layers, &work].concat();
     // Of the second round the disks hold what the first has left.
-    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
+    let document = uml::started(&scene, &words).wait().exits(0).json();
     assert_eq!(failures(&document), [""; 0]);
     let trials = list(&document["trials"]);
     assert_eq!(trials.len(), 6);

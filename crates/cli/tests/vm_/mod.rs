@@ -107,10 +107,11 @@ fn said_in_guest(scene: &Scene, mut shell: Command, name: &str) -> String {
     said().replace('\r', "")
 }
 
-/// Programs for guests, fetched once; says why not, where the network does not bring them.
-fn fetch_tools(scene: &Scene, packages: &[&str]) -> Option<Done> {
-    let words = [&["kernels", "tools"], packages].concat();
-    let done = Started::new(as_root(scene, &words)).wait();
+/// Programs for guests, fetched into that cache once; says why not, where no network brings them.
+fn fetch_tools(cache: &Path, packages: &[&str]) -> Option<Done> {
+    let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+    command.args(["kernels", "tools"]).args(packages).env("XDG_CACHE_HOME", cache);
+    let done = Started::new(command).wait();
     if done.code != Some(0) {
         eprintln!("left out: no {}: {}", packages.join(", "), done.stderr);
     }

@@ -12,12 +12,12 @@ use super::{as_nobody_with, failures};
 use crate::support::{Done, Left, Scene, Started, list, program, sample, text, tool, wait_for};
 
 /// A cache of its own, since tests of users copy the other one.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("uml")
 }
 
 /// Fetched once; says why not.
-fn is_there() -> bool {
+pub fn is_there() -> bool {
     static FETCHED: OnceLock<bool> = OnceLock::new();
     *FETCHED.get_or_init(|| {
         let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
@@ -30,7 +30,7 @@ fn is_there() -> bool {
     })
 }
 
-fn started(scene: &Scene, words: &[&str]) -> Started {
+pub fn started(scene: &Scene, words: &[&str]) -> Started {
     let mut command = scene.command(words);
     command.env("XDG_CACHE_HOME", cache());
     Started::new(command)

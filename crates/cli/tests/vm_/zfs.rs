@@ -127,7 +127,7 @@ fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {
     let line = format!("OpenZFS {version} in guests: --place vm --kernel {name}\n");
     shows(&["list", "contenders"], &line);
 
-    let scene = Scene::alone();
+    let scene = Scene::new();
     let brought = scene.write("as-host", &as_host(&version));
     scene.write("plan.toml", &plan(&brought));
     let run = |cache: &Path, output: &str| {
