@@ -309,6 +309,7 @@ fn a_guest_that_panics_loses_its_trial_alone_and_says_why() {
         "plan.toml",
         r#"
         bed = { size = "64M" }
+        vm = { memory = "256M" }
         judgement = { rounds = 1 }
         contender = [
             { name = "whole", file_system = "ext4" },
@@ -370,9 +371,10 @@ fn ctrl_c_and_a_kill_end_the_machine_too() {
     let words = [&words[..], &more].concat();
     // The one that has the run's disks, and none that is asked what it can do.
     let is_qemu = |number: &u32| {
-        let of = |file| fs::read(format!("/proc/{number}/{file}")).unwrap_or_default();
-        let has_run = String::from_utf8_lossy(&of("cmdline")).contains(&scene.typed("run"));
-        has_run && of("comm").starts_with(b"qemu-system")
+        let comm = fs::read(format!("/proc/{number}/comm")).unwrap_or_default();
+        let open = fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
+        let mut open = open.filter_map(|it| fs::read_link(it.path()).ok());
+        comm.starts_with(b"qemu-system") && open.any(|it| it.starts_with(scene.path("run")))
     };
     let runs_guest = || Left::of(&scene.path("")).processes.iter().any(is_qemu);
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -107,6 +107,16 @@ impl Made {
             _ => None,
         };
         self.parts.iter().find_map(is_it).unwrap_or(Err(io::ErrorKind::NotFound.into()))
+    }
+
+    /// The way to one of its images for the processes that we start ([`Own::held`]); what is no
+    /// image is led to by its path.
+    pub fn held(&self, image: &Path) -> PathBuf {
+        let of = |part: &Part| match part {
+            Part::Own(own) => Some(own.held().join(image.strip_prefix(own.path()).ok()?)),
+            _ => None,
+        };
+        self.parts.iter().find_map(of).unwrap_or_else(|| image.into())
     }
 
     /// Leaves the devices to a trial, if they are what they were and nobody else uses them: which

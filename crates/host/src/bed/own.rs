@@ -134,6 +134,12 @@ impl Own {
         &self.path
     }
 
+    /// The way to it for the processes that we start, as long as this lives: whatever the names on
+    /// the way to [`Own::path`] stand for by then (proc_pid_fd(5)).
+    pub fn held(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.directory.as_raw_fd()).into()
+    }
+
     /// Which one it is.
     pub(super) fn identity(&self) -> io::Result<folder::Identity> {
         self.directory.metadata().map(|data| [data.dev(), data.ino()])

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fsverdict_core::model::{Device, Trial};
 use fsverdict_core::run::{self, HostError};
@@ -52,7 +52,7 @@ impl Booted {
 impl Vm<'_> {
     fn disks(&self, exchange: &Path, trial: &Trial, log: Option<&Log>) -> Vec<Disk> {
         let bed_disk = |(number, device): (usize, &Device)| Disk {
-            path: PathBuf::from(&device.path),
+            path: self.image_of(device),
             direct: self.is_direct(device),
             scratch: false,
             limits: limits(&self.plan, trial, number),
@@ -67,7 +67,7 @@ impl Vm<'_> {
 
     /// It is read and written past the host's page cache.
     pub(super) fn is_direct(&self, device: &Device) -> bool {
-        self.runner != Runner::Uml && can_be_direct(Path::new(&device.path))
+        self.runner != Runner::Uml && can_be_direct(&self.image_of(device))
     }
 
     /// The disk that those of the guests are to be like.

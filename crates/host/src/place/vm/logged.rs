@@ -21,8 +21,12 @@ pub struct Log {
 
 impl Log {
     /// That of a trial whose requests are to be recorded, in `folder`. Of several devices the order
-    /// would not be known: there is none.
-    pub fn of(trial: &Trial, folder: &Path) -> Result<Option<Log>, HostError> {
+    /// would not be known: there is none. `image_of` has the way to a device's image.
+    pub fn of(
+        trial: &Trial,
+        folder: &Path,
+        image_of: impl Fn(&Device) -> PathBuf,
+    ) -> Result<Option<Log>, HostError> {
         let [device] = trial.bed.devices.as_slice() else { return Ok(None) };
         // QEMU sees nothing of disks in the guest's memory.
         let is_seen = !layer::takes_place(&trial.contender.layers);
@@ -32,7 +36,7 @@ impl Log {
         let path = folder.join("writes.log");
         File::create(&path)?;
         // Behind what the guest knows as the device there is room for its marks.
-        let image = File::options().write(true).open(&device.path)?;
+        let image = File::options().write(true).open(image_of(device))?;
         image.set_len(device.size_bytes + logged::MARKS_BYTES)?;
         Ok(Some(Log { path, device: device.clone() }))
     }

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fsverdict_core::model::{
-    self, Bed, Contender, Guest, Outcome, Overdue, Plan, Record, Trial, TrialBed,
+    self, Bed, Contender, Device, Guest, Outcome, Overdue, Plan, Record, Trial, TrialBed,
 };
 use fsverdict_core::run::{HostError, Place};
 
@@ -148,8 +148,15 @@ impl<'a> Vm<'a> {
         })
     }
 
-    fn own_folder(&self) -> Result<&Path, HostError> {
-        Ok(self.own.as_ref().map(Own::path).ok_or("the bed is not made")?)
+    /// The way to the run's own folder, for us and for the machines.
+    fn own_folder(&self) -> Result<PathBuf, HostError> {
+        Ok(self.own.as_ref().map(Own::held).ok_or("the bed is not made")?)
+    }
+
+    /// The way to the image that is such a device of a machine's.
+    fn image_of(&self, device: &Device) -> PathBuf {
+        let path = Path::new(&device.path);
+        self.made.as_ref().map_or_else(|| path.into(), |made| made.held(path))
     }
 
     /// Runs a trial with what comes out of it in its folder.
@@ -157,7 +164,7 @@ impl<'a> Vm<'a> {
         let document = serde_json::to_string_pretty(trial)?;
         own.folder.create("trial.json")?.write_all(document.as_bytes())?;
         let log = match self.runner {
-            Runner::Qemu { .. } => Log::of(trial, self.own_folder()?)?,
+            Runner::Qemu { .. } => Log::of(trial, &self.own_folder()?, |it| self.image_of(it))?,
             Runner::Uml => None,
         };
         let booted = self.boot(trial, &own.raw.path(), log.as_ref());

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
 use fsverdict_core::model::need::Answer;
@@ -205,7 +205,8 @@ pub fn link(machine: &Machine) -> io::Result<()> {
         let at = folder.join(name);
         match fs::remove_file(&at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => symlink(fs::canonicalize(to)?, at)?,
+            // No link on the way is followed: what is held stays what it is.
+            _ => symlink(path::absolute(to)?, at)?,
         }
     }
     Ok(())
