@@ -128,7 +128,8 @@ impl Contender {
         };
         let module = |name: &&String| {
             let module = name.split('.').next().unwrap_or_default();
-            !MODULES.contains(&module) && !module.starts_with("dm_")
+            NEVER_SET_OF_MODULES.contains(&name.as_str())
+                || !MODULES.contains(&module) && !module.starts_with("dm_")
         };
         let sysctls = self.sysctl.keys().filter(sysctl);
         sysctls.chain(self.module.keys().filter(module)).map(String::as_str).next()
@@ -172,12 +173,13 @@ const SYSCTLS: [&str; 23] = [
 /// (net/ipv4/sysctl_net_ipv4.c, `proc_tcp_fastopen_key`), nor can a smaller `memfd_noexec`. The
 /// others have the machine panic where it would go on, or take from all its programs what keeps
 /// them from each other (Documentation/admin-guide/sysctl/{vm,net}.rst, xfs.rst).
-const NEVER_SET: [&str; 11] = [
+const NEVER_SET: [&str; 12] = [
     "fs/xfs/panic_mask",
     "net/core/bpf_jit_enable",
     "net/core/bpf_jit_harden",
     "net/core/bpf_jit_kallsyms",
     "net/ipv4/tcp_fastopen_key",
+    "vm/legacy_va_layout",
     "vm/memfd_noexec",
     "vm/mmap_min_addr",
     "vm/mmap_rnd_bits",
@@ -185,6 +187,9 @@ const NEVER_SET: [&str; 11] = [
     "vm/panic_on_oom",
     "vm/unprivileged_userfaultfd",
 ];
+
+/// Parameters of modules by which the machine panics (spl(4), zfs(4)).
+const NEVER_SET_OF_MODULES: [&str; 2] = ["spl.spl_panic_halt", "zfs.zfs_deadman_failmode"];
 
 /// The modules whose parameters a plan may set there, besides device-mapper's: file systems, disks
 /// and what lies between.
@@ -294,6 +299,7 @@ mod tests {
             "net.ipv4.neigh.default.gc_stale_time",
             "net.ipv4.tcp_fastopen_key",
             "vm.panic_on_oom",
+            "vm.legacy_va_layout",
             "fs/xfs/panic_mask",
             "net.core.bpf_jit_harden",
         ] {
@@ -309,7 +315,7 @@ mod tests {
         for name in ["zfs.zfs_arc_max", "nvme_core.io_timeout", "dm_bufio.max_cache_size_bytes"] {
             assert_eq!(module(name).beyond_storage(), None);
         }
-        for name in ["firmware_class.path", "module.sig_enforce"] {
+        for name in ["firmware_class.path", "module.sig_enforce", "spl.spl_panic_halt"] {
             assert_eq!(module(name).beyond_storage(), Some(name));
         }
     }

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::options::each;
+use super::options::{OF_ALL, each};
 use super::site::{then, words};
 use super::{Daemon, FileSystem, PLAIN, Promise, Promises, Site};
 use crate::tool;
@@ -152,18 +152,79 @@ fn split(arguments: &[String]) -> (Argv, Argv) {
 
 /// What zpoolconcepts(7) calls virtual devices, but for disks and files.
 const VDEVS: [&str; 8] = ["mirror", "raidz", "draid", "spare", "log", "dedup", "special", "cache"];
-/// Properties that are files or places of the machine (zpoolprops(7), zfsprops(7)).
-const PLACES: [&str; 3] = ["altroot", "cachefile", "mountpoint"];
+/// Properties that a plan may set, besides a pool's features: they are about what is kept in the
+/// pool, and how (zpoolprops(7), zfsprops(7)). Others are files and places of the machine
+/// (`cachefile`, `mountpoint`, `keylocation`), or start programs and write to /etc (`sharenfs`,
+/// `sharesmb`).
+const PROPERTIES: [&str; 52] = [
+    "aclinherit",
+    "aclmode",
+    "acltype",
+    "ashift",
+    "atime",
+    "autoexpand",
+    "autoreplace",
+    "autotrim",
+    "casesensitivity",
+    "checksum",
+    "comment",
+    "compression",
+    "copies",
+    "dedup",
+    "dedup_table_quota",
+    "dedupditto",
+    "delegation",
+    "devices",
+    "direct",
+    "dnodesize",
+    "exec",
+    "failmode",
+    "listsnapshots",
+    "logbias",
+    "longname",
+    "nbmand",
+    "normalization",
+    "overlay",
+    "prefetch",
+    "primarycache",
+    "quota",
+    "readonly",
+    "recordsize",
+    "redundant_metadata",
+    "refquota",
+    "refreservation",
+    "relatime",
+    "reservation",
+    "secondarycache",
+    "setuid",
+    "snapdir",
+    "special_small_blocks",
+    "sync",
+    "utf8only",
+    "version",
+    "volmode",
+    "vscan",
+    "xattr",
+    "zoned",
+    // Mount options that zfs has beside those of all (zfsprops(7), "Temporary Mount Point
+    // Properties").
+    "noxattr",
+    "nonbmand",
+    "norelatime",
+];
 
-/// A pool is made of the bed's devices alone, and leaves no file on the machine: the kernel and the
-/// daemon open what they are told.
+fn is_known(setting: &str) -> bool {
+    let name = setting.split('=').next().unwrap_or_default();
+    let is_feature = name.starts_with("feature@");
+    !setting.contains('/') && (is_feature || PROPERTIES.contains(&name) || OF_ALL.contains(&name))
+}
+
+/// A pool is made of the bed's devices alone, and leaves no file on the machine: the kernel, the
+/// tools and the daemon do what they are told.
 fn check_words(mkfs: &[String], mount: &[String]) -> Result<(), String> {
     let refused = |word: &str| {
-        Err(format!("{word} names a device, a file or a place other than its bed's: leave it out"))
-    };
-    let is_place = |setting: &str| {
-        let name = setting.split('=').next().unwrap_or_default();
-        setting.contains('/') || PLACES.contains(&name)
+        let what = "is none of the pool's own settings, or names what is not its bed's";
+        Err(format!("{word} {what}: leave it out"))
     };
     let (options, vdevs) = split(mkfs);
     let is_vdev = |word: &&String| {
@@ -181,11 +242,11 @@ fn check_words(mkfs: &[String], mount: &[String]) -> Result<(), String> {
             _ => None,
         };
         match value {
-            Some(value) if !is_place(value) => {}
+            Some(value) if is_known(value) => {}
             _ => return refused(value.unwrap_or(option)),
         }
     }
-    match each(mount).find(|it| is_place(it)) {
+    match each(mount).find(|it| !is_known(it)) {
         Some(option) => refused(option),
         None => Ok(()),
     }

@@ -111,8 +111,9 @@ pub fn check_on_host(plan: &Plan) -> Result<(), PreflightError> {
             let said = format!("{word} would have this machine panic at an error: {alone}");
             return Err(named(said));
         }
-        if let Some(word) = file_system::with_known_uuid(Path::new("/"), &contender.mkfs) {
-            let said = format!("{word} is the UUID of what this machine has already: {alone}");
+        if let Some(word) = file_system::with_known_name(Path::new("/"), &contender.mkfs) {
+            let what = "the UUID or the label of what this machine has already";
+            let said = format!("{word} is {what}: {alone}");
             return Err(named(said));
         }
     }
