@@ -124,6 +124,45 @@ fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
     scene.assert_nothing_left();
 }
 
+/// What each says of itself, once it is made of four disks.
+const EACH: [(&str, &[&str]); 9] = [
+    ("raid0", &["active raid0"]),
+    ("raid5:chunk=64k", &["active raid5", "level 5, 64k chunk", "[4/4] [UUUU]"]),
+    ("raid6", &["active raid6", "level 6"]),
+    ("raid10", &["active raid10", "2 near-copies"]),
+    ("raid1:speed=512k,state=check", &["active raid1", "check ="]),
+    ("lvm", &["volume", "linear"]),
+    ("lvm-striped:stripe=16k", &["volume", "striped", "16.00k"]),
+    ("lvm-snapshot:chunk=8k", &["kept", "8.00k"]),
+    ("integrity:mode=bitmap", &["is active", "bitmap"]),
+];
+
+#[test]
+#[ignore = "fetches a kernel and tools, once: run ./test"]
+fn every_layer_of_md_and_device_mapper_is_made_below_a_file_system() {
+    if !uml::is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let Some(_) = fetch_tools(&uml::cache(), &PACKAGES) else { return };
+    let place = ["run", "--place", "uml", "--fs", "ext4", "--size", "128M", "--devices", "4"];
+    let layers = EACH.iter().flat_map(|(stack, _)| ["--layers", stack]).collect::<Vec<_>>();
+    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let words = [&place[..], &["--rounds", "1"], &layers, &work].concat();
+    let document = uml::started(&scene, &words).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    for (stack, says) in EACH {
+        let name = format!("ext4 on {stack}");
+        let mut trials = list(&document["trials"]).iter();
+        let trial = trials.find(|it| it["contender"] == name.as_str()).unwrap();
+        let told: Vec<&str> = list(&trial["layers"]).iter().map(text).collect();
+        let told = told.join("\n");
+        assert!(says.iter().all(|it| told.contains(it)), "{stack}: {told}");
+        assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{stack}");
+    }
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "fetches a kernel, once, and boots virtual machines: run ./test"]
 fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {

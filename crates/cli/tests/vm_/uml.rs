@@ -2,13 +2,14 @@
 //! second. Where the kernel can't be fetched, the tests say so and are left out.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{as_nobody_with, failures};
+use super::{as_nobody_with, failures, fetch_tools};
 use crate::support::{Done, Left, Scene, Started, list, program, sample, text, tool, wait_for};
 
 /// A cache of its own, since tests of users copy the other one.
@@ -83,6 +84,40 @@ fn a_user_counts_what_fsyncs_write_on_three_file_systems() {
     let findings = list(&document["findings"]);
     assert!(findings.iter().any(|it| it["audit"] == "A28"), "{findings:#?}");
     assert!(findings.iter().all(|it| it["audit"] != "A22"), "{findings:#?}");
+    scene.assert_nothing_left();
+}
+
+/// What this machine has no driver for, with the package of its mkfs; and whether an fsync flushes.
+const OTHERS: [(&str, &str, bool); 7] = [
+    ("vfat", "dosfstools", true),
+    ("udf", "udftools", true),
+    ("gfs2", "gfs2-utils", true),
+    ("ocfs2", "ocfs2-tools", false),
+    ("jfs", "jfsutils", false),
+    ("f2fs", "f2fs-tools", true),
+    ("nilfs2", "nilfs-tools", true),
+];
+
+#[test]
+#[ignore = "fetches a kernel and tools, once: run ./test"]
+fn file_systems_that_a_machine_has_not_are_measured_in_it() {
+    if !is_there() {
+        return;
+    }
+    let Some(_) = fetch_tools(&cache(), &OTHERS.map(|(_, package, _)| package)) else { return };
+    let scene = Scene::new();
+    let all = OTHERS.map(|(name, ..)| name).join(",");
+    let words = ["run", "--place", "uml", "--fs", &all, "--size", "256M", "--rounds", "1"];
+    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let document = started(&scene, &[&words[..], &work].concat()).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    for (name, _, flushes) in OTHERS {
+        let mut trials = list(&document["trials"]).iter();
+        let trial = trials.find(|it| it["contender"] == name).unwrap();
+        assert_eq!(trial["mounted"]["file_system"], name);
+        assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{name}");
+        assert_eq!(sample(trial, "fsync_device_flushes") > 0.0, flushes, "{name}");
+    }
     scene.assert_nothing_left();
 }
 
@@ -223,6 +258,44 @@ fn one_that_is_not_fetched_is_named_with_the_way_to_it() {
     assert!(said.contains("mkfs.ext4") && said.contains(" /dev/ubdb"), "{said}");
 }
 
+fn is_kernel(number: &u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+    name.trim() == "linux"
+}
+
+/// What the owner of a folder can do with what lies in it, while root's machines boot.
+#[test]
+#[ignore = "fetches a kernel: run ./test"]
+fn who_exchanges_a_runs_folder_gets_no_machines_files_written_elsewhere() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let theirs = scene.write("theirs", "theirs");
+    let words = ["run", "--place", "uml", "--fs", "ext4,ext4", "--size", "64M", "--rounds", "2"];
+    let mut run = started(&scene, &[&words[..], &["--output", "run", "--", "true"]].concat());
+    run.reaches("the guest", || Left::of(&scene.path("")).processes.iter().any(is_kernel));
+    let entries = fs::read_dir(scene.path("run")).unwrap().map(|it| it.unwrap().file_name());
+    let names = entries.map(|it| it.display().to_string());
+    let own: Vec<String> = names.filter(|it| it.starts_with(".fsverdict-")).collect();
+    assert!(!own.is_empty());
+    for name in own {
+        fs::create_dir_all(scene.path("victim").join(&name)).unwrap();
+        for file in ["exchange", "0.cpio", "1.img"] {
+            symlink(&theirs, scene.path("victim").join(&name).join(file)).unwrap();
+        }
+    }
+    fs::rename(scene.path("run"), scene.path("away")).unwrap();
+    symlink(scene.path("victim"), scene.path("run")).unwrap();
+    run.wait();
+    assert_eq!(scene.read("theirs"), "theirs", "root wrote by way of a link");
+    let found = tool("find", &[&scene.typed("victim"), "-type", "f"]).unwrap();
+    assert_eq!(found.trim(), "", "root wrote into another folder");
+    fs::remove_file(scene.path("run")).unwrap();
+    fs::remove_dir_all(scene.path("victim")).unwrap();
+    scene.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "fetches a kernel: run ./test"]
 fn a_kill_and_a_panic_leave_nothing_of_it() {
@@ -231,10 +304,6 @@ fn a_kill_and_a_panic_leave_nothing_of_it() {
     }
     let scene = Scene::alone();
     let words = ["run", "--place", "uml", "--fs", "ext4,ext4", "--size", "64M", "--output"];
-    let is_kernel = |number: &u32| {
-        let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
-        name.trim() == "linux"
-    };
     let runs_guest = || Left::of(&scene.path("")).processes.iter().any(is_kernel);
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
         let words = [&words[..], &[signal, "--", "sleep", "60"]].concat();

@@ -6,7 +6,7 @@
 
 use super::options::{only, value};
 use super::site::{shown, words};
-use super::{FileSystem, IN_FULL_KERNELS, Listener, PLAIN, Site};
+use super::{FileSystem, IN_CLOUD_KERNELS, Listener, PLAIN, Site};
 use crate::tool::Argv;
 
 pub(super) const SMB: FileSystem = FileSystem {
@@ -21,7 +21,7 @@ pub(super) const SMB: FileSystem = FileSystem {
     is_upon: true,
     by_loopback: true,
     keeps_syncfs: |_| true,
-    kernels: IN_FULL_KERNELS,
+    kernels: IN_CLOUD_KERNELS,
     helpers: &["cat", "mkdir"],
     words: |_, mount| check(mount),
     ..PLAIN

@@ -2,6 +2,7 @@
 
 use fsverdict_core::model::Layer;
 
+use super::luks::SECTOR;
 use super::words::{with, words};
 use super::{Kind, Made, Place, Seat, Value};
 
@@ -11,11 +12,7 @@ const MODES: [&str; 3] = ["journal", "bitmap", "direct"];
 pub const INTEGRITY: Kind = Kind {
     name: "integrity",
     about: "dm-integrity: a checksum of every sector, kept by a journal, a bitmap or neither",
-    settings: &[
-        ("hash", Value::Word),
-        ("mode", Value::OneOf(&MODES)),
-        ("sector_size", Value::Size),
-    ],
+    settings: &[("hash", Value::Word), ("mode", Value::OneOf(&MODES)), ("sector_size", SECTOR)],
     programs: &["integritysetup"],
     modules: &["dm_integrity"],
     asked_for: hashes,

@@ -8,6 +8,8 @@ use super::{Kind, Made, Place, Seat, Value};
 /// What opens the random key: the same for all who ask this kernel, and gone with it. Nothing has
 /// to be kept for it, and nothing is secret of what the work writes.
 const KEY: &str = "/proc/sys/kernel/random/boot_id";
+/// What dm-crypt has (drivers/md/dm-crypt.c, "sector_size"), and dm-integrity, too.
+pub const SECTOR: Value = Value::Within(512, 4 << 10);
 /// What a passphrase goes through before it opens the key. A random key needs none of it, and by
 /// default it takes 1 GiB and seconds (cryptsetup(8), `--pbkdf`). Not a byte of I/O differs.
 const SHORT_WAY: [&str; 4] = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"];
@@ -18,7 +20,7 @@ pub const LUKS: Kind = Kind {
     settings: &[
         ("cipher", Value::Word),
         ("key_size", Value::Count),
-        ("sector_size", Value::Size),
+        ("sector_size", SECTOR),
         ("workqueues", Value::Switch),
     ],
     programs: &["cryptsetup"],

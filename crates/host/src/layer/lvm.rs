@@ -57,7 +57,8 @@ pub const LINEAR: Kind = Kind {
 pub const STRIPED: Kind = Kind {
     name: "lvm-striped",
     about: "LVM: a volume striped over all devices",
-    settings: &[("stripe", Value::Chunk)],
+    // LVM makes a longer one as long as an extent, which has 4 MiB: vgcreate(8).
+    settings: &[("stripe", Value::Within(4 << 10, 4 << 20))],
     devices_min: 2,
     up: striped,
     ..PLAIN
@@ -66,7 +67,8 @@ pub const STRIPED: Kind = Kind {
 pub const THIN: Kind = Kind {
     name: "lvm-thin",
     about: "LVM: a thin volume as large as its pool; a block is allocated when it is written",
-    settings: &[("chunk", Value::Chunk), ("zero", Value::Switch)],
+    // lvmthin(7), "Chunk size".
+    settings: &[("chunk", Value::Within(64 << 10, 1 << 30)), ("zero", Value::Switch)],
     programs: &["lvm", "sh"],
     modules: &["dm_thin_pool"],
     up: thin,
@@ -76,7 +78,8 @@ pub const THIN: Kind = Kind {
 pub const SNAPSHOT: Kind = Kind {
     name: "lvm-snapshot",
     about: "LVM: a volume with a snapshot: what is first overwritten in a chunk is copied there",
-    settings: &[("chunk", Value::SnapshotChunk)],
+    // lvcreate(8), "--chunksize".
+    settings: &[("chunk", Value::Within(4 << 10, 512 << 10))],
     modules: &["dm_snapshot"],
     up: snapshot,
     ..PLAIN

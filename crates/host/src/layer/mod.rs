@@ -18,7 +18,7 @@ mod null_blk;
 mod stack;
 mod words;
 
-use fsverdict_core::model::{Layer, meant};
+use fsverdict_core::model::{Bytes, Layer, meant};
 
 use crate::machine::token::Token;
 use crate::tool::Argv;
@@ -92,8 +92,8 @@ pub enum Value {
     Percent,
     /// A multiple of 32 KiB.
     CacheChunk,
-    /// A power of two from 4 to 512 KiB.
-    SnapshotChunk,
+    /// A power of two, in bytes, from the one to the other: what its tool takes as it is.
+    Within(u64, u64),
     /// A size of whole MiB: `48M`.
     Mib,
     /// A [`Value::Size`] that a zone can have.
@@ -162,7 +162,7 @@ impl Kind {
             Value::Millis => format!("{name}=8ms"),
             Value::Size | Value::Chunk | Value::Word => name.to_string(),
             Value::Count | Value::Mib | Value::Zone => name.to_string(),
-            Value::Percent | Value::CacheChunk | Value::SnapshotChunk => name.to_string(),
+            Value::Percent | Value::CacheChunk | Value::Within(..) => name.to_string(),
         };
         self.settings.iter().map(choice).collect()
     }
@@ -210,11 +210,12 @@ impl Value {
                 bytes(value).is_some_and(|it| it.is_multiple_of(32 << 10) && is_cache_chunk(it)),
                 "a multiple of 32k up to 1G",
             ),
-            // lvcreate(8), "--chunksize".
-            Value::SnapshotChunk => (
-                is_size(4096) && bytes(value).is_some_and(|it| it <= 512 << 10),
-                "a power of two from 4k to 512k",
-            ),
+            Value::Within(least, most) => {
+                let is_right = is_size(least) && bytes(value).is_some_and(|it| it <= most);
+                let [least, most] = [least, most].map(|it| Bytes(it).to_string());
+                let wanted = format!("a power of two from {least} to {most}");
+                return if is_right { Ok(()) } else { Err(wanted) };
+            }
             Value::Count => (value.parse::<u32>().is_ok(), "a whole number"),
             Value::Millis => (
                 words::milliseconds(value).is_some(),
