@@ -4,34 +4,47 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::checked::wrapped;
-use super::findings::headline;
+use super::findings::kinds;
 use super::json;
 use super::text::{marked, marked_list, visible};
 use super::words::counted;
 use crate::model::{Audited, Finding, Severity};
 
-/// What was read as what, the findings, and a sentence that counts them.
+/// How many findings, then those of a kind together, the gravest first; what was read as what in
+/// the end, before the prompt.
 pub fn audited(audited: &Audited) -> String {
-    let mut out = format!("{}\n", audited.title);
-    for line in preface(audited) {
-        out += &format!("  {}\n", wrapped(&line, 4));
+    let mut out = format!("{}\n  {}\n", audited.title, sentence(&audited.findings));
+    for kind in kinds(&audited.findings, &[]) {
+        out += &match &kind.seen()[..] {
+            [_] => format!("\n{}\n", wrapped(&kind.told(), 2)),
+            several => {
+                let line = |it: &String| format!("  {}\n", wrapped(it, 4));
+                format!("\n{}:\n{}", kind.title(), several.iter().map(line).collect::<String>())
+            }
+        };
+        out += &format!("  -> {}\n", wrapped(kind.advice(), 5));
     }
-    for finding in &audited.findings {
-        out += &format!("\n{}\n", wrapped(&headline(finding), 2));
-        out += &format!("  -> {}\n", wrapped(&finding.advice, 5));
-    }
-    out + &format!("\n{}\n", sentence(&audited.findings))
+    out += "\n";
+    preface(audited).iter().for_each(|line| out += &format!("{}\n", wrapped(line, 2)));
+    out
 }
 
 /// The same as Markdown.
 pub fn audited_markdown(audited: &Audited) -> String {
-    let mut out = format!("# {}\n\n{}", marked(&audited.title), marked_list(&preface(audited)));
-    out += &format!("\n## Findings\n\n{}\n", sentence(&audited.findings));
-    for (place, finding) in audited.findings.iter().enumerate() {
-        let gap = if place == 0 { "\n" } else { "" };
-        let (headline, advice) = (marked(&headline(finding)), marked(&finding.advice));
-        out += &format!("{gap}- **{headline}**\n  {advice}\n");
+    let mut out = format!("# {}\n\n{}\n", marked(&audited.title), sentence(&audited.findings));
+    for (place, kind) in kinds(&audited.findings, &[]).iter().enumerate() {
+        out += if place == 0 { "\n" } else { "" };
+        out += &match &kind.seen()[..] {
+            [_] => format!("- **{}**\n", marked(&kind.told())),
+            several => {
+                let line = |it: &String| format!("  - {}\n", marked(it));
+                let several: String = several.iter().map(line).collect();
+                format!("- **{}**\n{several}\n", marked(&kind.title()))
+            }
+        };
+        out += &format!("  {}\n", marked(kind.advice()));
     }
+    out += &format!("\n## What it was taken for\n\n{}", marked_list(&preface(audited)));
     visible(&out).into_owned()
 }
 
@@ -117,14 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_stands_before_what_was_found() {
+    fn the_count_stands_first_and_what_was_read_last() {
         let text = audited(&one());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[..3], ["A comparison", "  taken for a table", "  job walk: read"]);
+        assert_eq!(lines[..3], ["A comparison", "  1 finding: 1 warning.", ""]);
         assert!(text.contains(
             "\nwarning A18 (too few rounds), walk: each figure is of one run\n  -> repeat it\n"
         ));
-        assert!(text.ends_with("\n1 finding: 1 warning.\n"), "{text}");
+        let read = "\n\ntaken for a table\njob walk: read\ncolumns: wall s = time\n";
+        assert!(text.contains(read) && text.ends_with("\nnot audited: A8: no limits\n"), "{text}");
         let markdown = audited_markdown(&one());
         assert!(markdown.contains(
             "- **warning A18 (too few rounds), walk: each figure is of one run**\n  repeat it"
@@ -132,5 +146,31 @@ mod tests {
         let document: Value = serde_json::from_str(&audited_json(&one())).unwrap();
         assert_eq!(document["columns"]["wall s"], "time");
         assert_eq!(document["findings"][0]["audit"], "A18");
+    }
+
+    #[test]
+    fn what_is_advised_for_several_is_said_once_and_the_gravest_first() {
+        let mut many = one();
+        let of = |severity, workload: &str, evidence: &str| Finding {
+            severity,
+            workload: Some(workload.into()),
+            evidence: evidence.into(),
+            ..many.findings[0].clone()
+        };
+        let found = [
+            of(Severity::Warning, "find", "each figure is of one run"),
+            of(Severity::Warning, "copy", "each figure is of two"),
+            Finding { advice: "drop it".into(), ..of(Severity::Void, "walk", "it is none") },
+        ];
+        many.findings.extend(found);
+        let text = audited(&many);
+        let wanted = "void A18 (too few rounds), walk: it is none\n  -> drop it\n\nwarning A18 \
+                      (too few rounds), 3 times:\n  walk and find: each figure is of one run\n  \
+                      copy: each figure is of two\n  -> repeat it\n";
+        assert!(text.contains(wanted), "{text}");
+        let markdown = audited_markdown(&many);
+        let wanted = "- **warning A18 (too few rounds), 3 times**\n  - walk and find: each figure \
+                      is of one run\n  - copy: each figure is of two\n\n  repeat it\n";
+        assert!(markdown.contains(wanted), "{markdown}");
     }
 }

@@ -28,8 +28,25 @@ impl Kind<'_> {
         &self.findings[0].advice
     }
 
-    /// All of it in a line: those that saw the same together.
+    /// What was seen where: those that saw the same together.
+    pub fn seen(&self) -> Vec<String> {
+        let said = |(places, evidence): &(Vec<String>, String)| match listed(places) {
+            everywhere if everywhere.is_empty() => evidence.clone(),
+            places => format!("{places}: {evidence}"),
+        };
+        self.places().iter().map(said).collect()
+    }
+
+    /// All of it in a line.
     pub fn told(&self) -> String {
+        let title = format!("{} {}", name(self.severity()), self.findings[0].audit.label());
+        let is_of_all = self.places().iter().all(|(places, _)| listed(places).is_empty());
+        let mark = if is_of_all { ':' } else { ',' };
+        format!("{title}{mark} {}", self.seen().join("; "))
+    }
+
+    /// Where each thing was seen.
+    fn places(&self) -> Vec<(Vec<String>, String)> {
         let mut seen: Vec<(Vec<String>, String)> = Vec::new();
         for (place, evidence) in self.findings.iter().map(|it| evidence(it)) {
             match seen.iter_mut().find(|(_, known)| *known == evidence) {
@@ -37,14 +54,7 @@ impl Kind<'_> {
                 None => seen.push((vec![place], evidence)),
             }
         }
-        let said = |(places, evidence): &(Vec<String>, String)| match listed(places) {
-            everywhere if everywhere.is_empty() => evidence.clone(),
-            places => format!("{places}: {evidence}"),
-        };
-        let title = format!("{} {}", name(self.severity()), self.findings[0].audit.label());
-        let is_of_all = seen.iter().all(|(places, _)| listed(places).is_empty());
-        let mark = if is_of_all { ':' } else { ',' };
-        format!("{title}{mark} {}", seen.iter().map(said).collect::<Vec<_>>().join("; "))
+        seen
     }
 
     /// "warning A13 (others at work), 54 times, at 40 of 51 comparisons".
