@@ -1,13 +1,13 @@
 //! `fsverdict trial`: one trial, a document in, a document out.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fsverdict_core::model::{Disk, SCHEMA, Trial, Trouble};
 use fsverdict_core::run::{self, Effect, Host, HostError, Step};
 use fsverdict_host::place::trial::TrialHost;
+use fsverdict_host::plain;
 
 use crate::exit::{self, PlaceError, Usage};
 use crate::say;
@@ -31,7 +31,7 @@ pub struct Arguments {
 /// Runs the trial. A trial that failed has a record that says so, and the exit status 0.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let path = arguments.input.display();
-    let text = fs::read_to_string(&arguments.input).with_context(|| path.to_string())?;
+    let text = plain::text(&arguments.input).with_context(|| path.to_string())?;
     let trial: Trial = serde_json::from_str(&text)
         .map_err(|error| Usage(format!("{path} is no trial: {error}")))?;
     if trial.schema != SCHEMA {

@@ -85,6 +85,9 @@ impl Apt {
             format!("Dir::State::lists={}", path("lists")),
             format!("Dir::State::status={}", path("status")),
             format!("Dir::Cache={}", path("cache")),
+            // Images of containers turn these off, and every question would read all lists anew.
+            "Dir::Cache::pkgcache=pkgcache.bin".into(),
+            "Dir::Cache::srcpkgcache=srcpkgcache.bin".into(),
             format!("Dir::Etc::SourceList={}", path("sources.list")),
             "Dir::Etc::SourceParts=-".into(),
             // Nothing but the packages themselves.
