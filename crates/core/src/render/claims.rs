@@ -11,6 +11,9 @@ use crate::model::claim::{Answer, Answered, Claim, Times, Way};
 const INDENT: usize = 2;
 /// What the figures behind the claims are.
 const RATIOS: &str = "Behind a claim: the ratio measured; above 1, the one it speaks of is better.";
+/// The same below a table.
+pub(super) const RATIOS_OF_TABLE: &str =
+    "In `claimed` and `here` a ratio above 1 says that the one a claim speaks of is better.";
 /// What is said where some claim is about more than was measured.
 pub(super) const EXTRAPOLATED: &str =
     "*: extrapolated, for no trial had so many operations or files.";
