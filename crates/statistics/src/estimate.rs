@@ -53,7 +53,7 @@ impl Estimate {
 pub struct Paired {
     /// In the order of the rounds.
     differences: Vec<f64>,
-    /// By size, with their places in that order: all that were looked at, and those before them.
+    /// By size, with their places in that order: those up to the last look.
     sorted: Vec<(f64, usize)>,
     /// The smallest and the largest.
     ends: [f64; 2],
@@ -119,7 +119,11 @@ impl Paired {
 
     /// Takes the difference of one more round; gives what all so far say where the mean may lie
     /// more than so many standard errors from 0.
-    pub fn take_beyond(&mut self, difference: f64, standard_errors: f64) -> Option<Estimate> {
+    pub(crate) fn take_beyond(
+        &mut self,
+        difference: f64,
+        standard_errors: f64,
+    ) -> Option<Estimate> {
         self.append(difference);
         self.may_lie_beyond(standard_errors).then(|| {
             self.sort();
@@ -149,8 +153,8 @@ impl Paired {
         }
     }
 
-    /// Says no only where it is sure at a glance: where none outlies, and the mean is too near to 0
-    /// however little the standard error is widened.
+    /// No only where no difference outlies, and the mean is within the bound however little the
+    /// standard error is widened.
     fn may_lie_beyond(&self, standard_errors: f64) -> bool {
         /// What rounding may take off.
         const ROUNDING: f64 = 1.0 - 1e-9;
@@ -161,8 +165,8 @@ impl Paired {
         all * all * (n - 1.0) >= least * least * scatter || self.may_outlie()
     }
 
-    /// Whether any difference may outlie, for at most two: the second to be taken off lies no
-    /// further out than the ends of all do.
+    /// Whether any difference may outlie. Where three or more may, from 18 rounds on, it says yes
+    /// without a look. The second to be taken off lies no further out than the ends of all do.
     fn may_outlie(&self) -> bool {
         let most = self.differences.len() / ROUNDS_FOR_EACH;
         let [low, high] = self.ends.map(|end| end - self.differences[0]);

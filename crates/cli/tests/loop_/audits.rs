@@ -63,7 +63,7 @@ fn a_tie_at_the_rate_of_the_bare_device_is_the_device_s() {
 fn is_disturbed(document: &Value) -> bool {
     let others = found(document, "A13").into_iter().map(|finding| text(&finding["evidence"]));
     others.into_iter().any(|evidence| evidence.contains("of all processors' time"))
-        || !found(document, "A24").is_empty()
+        || found(document, "A24").iter().any(|finding| finding["severity"] == "warning")
 }
 
 /// Intervals of real trials decide here, and what else the machine does may fall on one contender
@@ -465,6 +465,7 @@ fn an_fsync_that_does_nothing_is_too_fast_and_so_is_what_it_is_for() {
     let both = ["A8", "A20"];
     let is_named = |document: &Value| both.iter().all(|it| named(document, it) == ["lying"]);
     let document = one_of_three(&scene, |scene| run_plan(scene, &plan).json(), is_named);
+    scene.assert_nothing_left();
     if !is_named(&document) && is_disturbed(&document) {
         println!("not shown in three runs: others had the processors, and the rate was not steady");
         return;
@@ -472,5 +473,4 @@ fn an_fsync_that_does_nothing_is_too_fast_and_so_is_what_it_is_for() {
     for audit in both {
         assert_eq!(named(&document, audit), ["lying"], "{audit}: {:#}", document["findings"]);
     }
-    scene.assert_nothing_left();
 }

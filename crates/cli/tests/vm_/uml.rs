@@ -116,7 +116,9 @@ fn file_systems_that_a_machine_has_not_are_measured_in_it() {
         let trial = trials.find(|it| it["contender"] == name).unwrap();
         assert_eq!(trial["mounted"]["file_system"], name);
         assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{name}");
-        assert_eq!(sample(trial, "fsync_device_flushes") > 0.0, flushes, "{name}");
+        // One of a thread of the kernel's may fall among them.
+        let count = sample(trial, "fsync_device_flushes");
+        assert!(if flushes { count > 0.0 } else { count < 1.0 }, "{name}: {count}");
     }
     scene.assert_nothing_left();
 }
@@ -288,6 +290,7 @@ fn who_exchanges_a_runs_folder_gets_no_machines_files_written_elsewhere() {
     fs::rename(scene.path("run"), scene.path("away")).unwrap();
     symlink(scene.path("victim"), scene.path("run")).unwrap();
     run.wait();
+    assert!(scene.path("away/trials/2/record.json").exists(), "no machine was booted after that");
     assert_eq!(scene.read("theirs"), "theirs", "root wrote by way of a link");
     let found = tool("find", &[&scene.typed("victim"), "-type", "f"]).unwrap();
     assert_eq!(found.trim(), "", "root wrote into another folder");

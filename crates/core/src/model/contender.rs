@@ -128,8 +128,13 @@ impl Contender {
         };
         let module = |name: &&String| {
             let module = name.split('.').next().unwrap_or_default();
-            NEVER_SET_OF_MODULES.contains(&name.as_str())
-                || !MODULES.contains(&module) && !module.starts_with("dm_")
+            let panics = match name.as_str() {
+                // spl(4), zfs(4).
+                "spl.spl_panic_halt" => true,
+                "zfs.zfs_deadman_failmode" => self.module[*name].to_string() == "panic",
+                _ => false,
+            };
+            panics || !MODULES.contains(&module) && !module.starts_with("dm_")
         };
         let sysctls = self.sysctl.keys().filter(sysctl);
         sysctls.chain(self.module.keys().filter(module)).map(String::as_str).next()
@@ -187,9 +192,6 @@ const NEVER_SET: [&str; 12] = [
     "vm/panic_on_oom",
     "vm/unprivileged_userfaultfd",
 ];
-
-/// Parameters of modules by which the machine panics (spl(4), zfs(4)).
-const NEVER_SET_OF_MODULES: [&str; 2] = ["spl.spl_panic_halt", "zfs.zfs_deadman_failmode"];
 
 /// The modules whose parameters a plan may set there, besides device-mapper's: file systems, disks
 /// and what lies between.

@@ -44,7 +44,10 @@ pub fn audited_markdown(audited: &Audited) -> String {
         };
         out += &format!("  {}\n", marked(kind.advice()));
     }
-    out += &format!("\n## What it was taken for\n\n{}", marked_list(&preface(audited)));
+    out += &format!(
+        "\n## What was read, and what was not audited\n\n{}",
+        marked_list(&preface(audited))
+    );
     visible(&out).into_owned()
 }
 

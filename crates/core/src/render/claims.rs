@@ -13,7 +13,7 @@ const INDENT: usize = 2;
 const RATIOS: &str = "Behind a claim: the ratio measured; above 1, the one it speaks of is better.";
 /// The same below a table.
 pub(super) const RATIOS_OF_TABLE: &str =
-    "In `claimed` and `here` a ratio above 1 says that the one a claim speaks of is better.";
+    "claimed and here are ratios: above 1, the one that the claim names is better.";
 /// What is said where some claim is about more than was measured.
 pub(super) const EXTRAPOLATED: &str =
     "*: extrapolated, for no trial had so many operations or files.";

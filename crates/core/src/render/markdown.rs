@@ -87,10 +87,8 @@ fn answered(report: &Report) -> String {
 /// What is claimed, with the answers.
 fn claimed(report: &Report) -> String {
     let Some(tally) = claims::tally(report.claims) else { return String::new() };
-    let is_measured = report.claims.iter().any(|it| it.measured.is_some());
-    let legend =
-        if is_measured { format!("{}\n\n", claims::RATIOS_OF_TABLE) } else { String::new() };
-    format!("**{tally}**\n\n{}\n\n{legend}", claims::table(report, ASCII_MARKDOWN))
+    let table = claims::table(report, ASCII_MARKDOWN);
+    format!("**{tally}**\n\n{table}\n\n{}\n\n", claims::RATIOS_OF_TABLE)
 }
 
 /// "▼ 0.54 (0.38-0.77)".

@@ -112,11 +112,16 @@ impl Made {
     /// The way to one of its images for the processes that we start ([`Own::held`]); what is no
     /// image is led to by its path.
     pub fn held(&self, image: &Path) -> PathBuf {
-        let of = |part: &Part| match part {
-            Part::Own(own) => Some(own.held().join(image.strip_prefix(own.path()).ok()?)),
+        let of = |own: &Own| Some(own.held().join(image.strip_prefix(own.path()).ok()?));
+        self.own().find_map(of).unwrap_or_else(|| image.into())
+    }
+
+    /// The folders of ours that it lies in.
+    pub fn own(&self) -> impl Iterator<Item = &Own> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Own(own) => Some(own),
             _ => None,
-        };
-        self.parts.iter().find_map(of).unwrap_or_else(|| image.into())
+        })
     }
 
     /// Leaves the devices to a trial, if they are what they were and nobody else uses them: which

@@ -139,9 +139,10 @@ impl<'a> Maker<'a> {
             self.written_bytes += bed.size.0;
             images.push((own.path().join(name), image));
         }
-        if let Some((image, _)) = images.first() {
+        let first = images.first().map(|(image, _)| self.made.held(image));
+        if let Some(image) = first {
             let disk = Machine::real().beneath(&dir).map(|block| block.disk().device().path);
-            self.probe(image, disk);
+            self.probe(&image, disk);
         }
         Ok(images)
     }

@@ -50,6 +50,8 @@ pub struct Own {
     mark: File,
     token: Token,
     path: PathBuf,
+    /// See [`Own::held`].
+    held: PathBuf,
 }
 
 impl Drop for Own {
@@ -102,7 +104,8 @@ impl Own {
         sys::make_directory_as(parent.as_fd(), &name, mode)?;
         match Own::begun(&parent, token) {
             Ok((directory, mark)) => {
-                Ok(Own { parent, directory, mark, token: token.clone(), path })
+                let held = of_others(&directory)?;
+                Ok(Own { parent, directory, mark, token: token.clone(), path, held })
             }
             Err(error) => {
                 // Nobody would look for it later. What is not empty is somebody else's.
@@ -136,8 +139,8 @@ impl Own {
 
     /// The way to it for the processes that we start, as long as this lives: whatever the names on
     /// the way to [`Own::path`] stand for by then (proc_pid_fd(5)).
-    pub fn held(&self) -> PathBuf {
-        format!("/proc/{}/fd/{}", std::process::id(), self.directory.as_raw_fd()).into()
+    pub fn held(&self) -> &Path {
+        &self.held
     }
 
     /// Which one it is.
@@ -274,6 +277,13 @@ fn read_mark(directory: &File) -> io::Result<Option<(File, Vec<u8>)>> {
 /// A path that leads to what is held, and to nothing else: proc_pid_fd(5).
 pub(crate) fn held(directory: &File) -> PathBuf {
     format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
+}
+
+/// The same for the processes that we start. What `/proc` calls us is asked of it: a namespace of
+/// processes need not have one of its own.
+fn of_others(directory: &File) -> io::Result<PathBuf> {
+    let us = fs::read_link("/proc/self")?;
+    Ok(Path::new("/proc").join(us).join("fd").join(directory.as_raw_fd().to_string()))
 }
 
 /// The mark last: who is killed before has to be able to begin anew.

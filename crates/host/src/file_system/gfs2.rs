@@ -1,6 +1,5 @@
 //! GFS2: mkfs.gfs2(8), gfs2(5), Documentation/filesystems/gfs2.rst.
 
-use super::options::{check_options, each};
 use super::{FileSystem, IN_FULL_KERNELS, PLAIN, Promise, Promises};
 
 /// For one machine: without the locks of a cluster.
@@ -14,11 +13,6 @@ pub(super) const GFS2: FileSystem = FileSystem {
     mount: |options, site| site.mount("gfs2", &[], options),
     check: Some(|site| site.check(&["fsck.gfs2", "-n"])),
     kernels: IN_FULL_KERNELS,
-    words: |_, mount| match each(mount).any(|it| it == "debug") {
-        // fs/gfs2/util.c, gfs2_withdraw: BUG() where `ar_debug`.
-        true => Err("debug has the kernel stop at an error: leave it out".into()),
-        false => check_options(mount),
-    },
     // CLUSTER:NAME, of which the second is the label.
     label: Some("-t"),
     promises: Promises {

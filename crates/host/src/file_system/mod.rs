@@ -36,7 +36,7 @@ use fsverdict_core::model::Above;
 use crate::machine::mount;
 use crate::tool::Argv;
 use options::each;
-pub use options::{check_options, panics, with_known_name};
+pub use options::{check_options, panics, with_known_uuid};
 pub use promises::{Promise, Promises};
 pub use site::Site;
 use site::words;

@@ -55,14 +55,18 @@ pub fn check_options(mount: &[String]) -> Result<(), String> {
 /// "failmode".
 const PANICS: [&str; 3] = ["errors", "fatal_errors", "failmode"];
 const PANIC: &str = "panic";
+/// The one that does so by itself: of GFS2 fs/gfs2/util.c, `gfs2_lm`: BUG() where `ar_debug`.
+const DEBUG_OF_GFS2: &str = "debug";
 
-/// The option of `mount`, or the word for mkfs, by which the machine would panic. mkfs of ext4
+/// The option of `mount`, or the word for mkfs, by which `file_system` would have the machine
+/// panic. mkfs of ext4
 /// takes its own in more ways than one: what it has made is looked at
 /// ([`has_panic`](super::FileSystem::has_panic)).
-pub fn panics<'a>(mkfs: &'a [String], mount: &'a [String]) -> Option<&'a str> {
+pub fn panics<'a>(file_system: &str, mkfs: &'a [String], mount: &'a [String]) -> Option<&'a str> {
     let is_so = |option: &&str| {
         let set = option.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        set.is_some_and(|(key, value)| PANICS.contains(&key) && value == PANIC)
+        let is_set = set.is_some_and(|(key, value)| PANICS.contains(&key) && value == PANIC);
+        is_set || file_system == "gfs2" && option.trim() == DEBUG_OF_GFS2
     };
     let is_word =
         |word: &&str| *word == PANIC || word.split_once('=').is_some_and(|it| it.1 == PANIC);
@@ -71,46 +75,21 @@ pub fn panics<'a>(mkfs: &'a [String], mount: &'a [String]) -> Option<&'a str> {
 
 /// Where a machine tells of the file systems and partitions that it knows, by their UUIDs.
 const UUIDS: [&str; 3] = ["sys/fs/btrfs", "dev/disk/by-uuid", "dev/disk/by-partuuid"];
-/// And of file systems by their labels.
-const LABELS: &str = "dev/disk/by-label";
 
-/// The word of a plan's for mkfs that holds the UUID of what the machine `root` has, or its label:
-/// whoever mounts that by its name could get the plan's, and Btrfs takes one device for the other
-/// (btrfs(5), "device scan"). libuuid reads a UUID in one form alone, in capitals or not.
-pub fn with_known_name<'a>(root: &Path, mkfs: &'a [String]) -> Option<&'a str> {
-    let names_in = |folder: &str| {
-        let entries = fs::read_dir(root.join(folder)).ok().into_iter().flatten().flatten();
-        entries.map(|it| it.file_name().display().to_string()).collect::<Vec<_>>()
-    };
+/// The word of a plan's for mkfs that holds the UUID of what the machine `root` has: whoever mounts
+/// that by its UUID could get the plan's, and Btrfs takes one device for the other (btrfs(5),
+/// "device scan"). libuuid reads a UUID in one form alone, in capitals or not.
+pub fn with_known_uuid<'a>(root: &Path, mkfs: &'a [String]) -> Option<&'a str> {
+    let names = UUIDS.iter().filter_map(|folder| fs::read_dir(root.join(folder)).ok());
+    let names = names.flatten().flatten().map(|it| it.file_name().display().to_string());
     // Btrfs has a folder of what it can do there, too.
-    let names = UUIDS.iter().flat_map(|folder| names_in(folder)).filter(|it| it.contains('-'));
-    let uuids: Vec<String> = names.map(|it| it.to_lowercase()).collect();
-    let labels: Vec<String> = names_in(LABELS).iter().map(|it| decoded(it)).collect();
-    let is_known = |word: &&str| {
-        let (lower, label) = (word.to_lowercase(), label_in(word));
-        uuids.iter().any(|uuid| lower.contains(uuid)) || labels.iter().any(|it| it == label)
+    let known: Vec<String> =
+        names.filter(|it| it.contains('-')).map(|it| it.to_lowercase()).collect();
+    let holds = |word: &&str| {
+        let word = word.to_lowercase();
+        known.iter().any(|uuid| word.contains(uuid))
     };
-    mkfs.iter().map(String::as_str).find(is_known)
-}
-
-/// What a word can give as a label: `data`, `-Ldata`, `label=data`, `--label=data`.
-fn label_in(word: &str) -> &str {
-    let short = ["-L", "-l", "-n"].iter().find_map(|option| word.strip_prefix(option));
-    short.or_else(|| word.split_once('=').map(|(_, value)| value)).unwrap_or(word)
-}
-
-/// The name that udev wrote so: what is no letter of a link is `\x20` (libblkid's encode.c,
-/// blkid_encode_string).
-fn decoded(name: &str) -> String {
-    let mut parts = name.split("\\x");
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        match part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => bytes.extend([&[byte], &part.as_bytes()[2..]].concat()),
-            None => bytes.extend([b"\\x", part.as_bytes()].concat()),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    mkfs.iter().map(String::as_str).find(holds)
 }
 
 /// Mount options of every file system (mount(8), "filesystem-independent") that name nothing.

@@ -358,7 +358,8 @@ struct Case {
 #[test]
 fn what_panics_is_told_by_keys_and_values() {
     let words = |text: &str| -> Vec<String> { text.split(' ').map(String::from).collect() };
-    let panics = |mkfs: &str, mount: &str| super::panics(&words(mkfs), &words(mount)).is_some();
+    let panics =
+        |mkfs: &str, mount: &str| super::panics("ext4", &words(mkfs), &words(mount)).is_some();
     for mount in
         ["errors=panic", "noatime,errors=panic", "noatime fatal_errors=panic", "failmode=panic"]
     {
@@ -368,49 +369,46 @@ fn what_panics_is_told_by_keys_and_values() {
         assert!(!panics("", mount), "{mount}");
     }
     assert!(panics("--errors=panic", "") && panics("-e panic", ""));
-    assert!(!panics("-L panic-room", ""));
+    assert!(!panics("-L panic-room", "") && !panics("", "debug"));
+    assert_eq!(super::panics("gfs2", &[], &words("noatime,debug")), Some("debug"));
 }
 
 #[test]
-fn what_there_is_already_is_known_by_its_uuid_and_its_label() {
+fn the_uuid_of_what_there_is_already_is_known_in_any_case() {
     let root = tempfile::tempdir().unwrap();
     let uuid = "0b3e6e1c-8c4b-4f5e-9a0c-0123456789ab";
     std::fs::create_dir_all(root.path().join("sys/fs/btrfs").join(uuid)).unwrap();
     std::fs::create_dir_all(root.path().join("sys/fs/btrfs/features")).unwrap();
     let known = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        super::with_known_name(root.path(), &words).is_some()
+        super::with_known_uuid(root.path(), &words).is_some()
     };
     assert!(known(&["-U", uuid]) && known(&[&format!("--uuid={}", uuid.to_uppercase())]));
     assert!(!known(&["-U", "1b3e6e1c-8c4b-4f5e-9a0c-0123456789ab"]));
     assert!(!known(&["-O", "features"]) && !known(&[]));
-    let labels = root.path().join("dev/disk/by-label");
-    std::fs::create_dir_all(&labels).unwrap();
-    for name in ["data", r"my\x20disk\x2f1", r"odd\xzz"] {
-        std::fs::write(labels.join(name), "").unwrap();
-    }
-    for words in [&["-L", "data"][..], &["-Ldata"], &["--label=data"], &["-f", "-l", "my disk/1"]] {
-        assert!(known(words), "{words:?}");
-    }
-    assert!(known(&["-n", r"odd\xzz"]) && !known(&["-L", "data2"]) && !known(&["-L", "Data"]));
 }
 
 #[test]
 fn a_pool_has_settings_of_its_own_and_no_others() {
-    let check =
-        |mkfs: &[&str], mount: &[&str]| known("zfs").check_words(&words(mkfs), &words(mount));
-    for right in [&["-o", "ashift=12", "-O", "recordsize=8K", "mirror"][..], &["-f", "raidz2"]] {
-        check(right, &["noatime,nodev"]).unwrap();
+    let check = |mkfs: &[&str], mount: &[&str]| {
+        let (mkfs, mount) = (words(mkfs), words(mount));
+        known("zfs").check_words(&mkfs, &mount)
+    };
+    for right in [&["-o", "ashift=12", "-O", "recsize=8K", "mirror"][..], &["-f", "raidz2"]] {
+        check(right, &["noatime,nodev", "ro"]).unwrap();
     }
-    check(&["-o", "feature@block_cloning=enabled", "-O", "compression=lz4"], &[]).unwrap();
-    for wrong in ["sharenfs=on", "sharesmb=on", "keylocation=prompt", "mountpoint=none", "org:x=y"]
-    {
+    for right in ["feature@block_cloning=enabled", "compatibility=openzfs-2.1-linux"] {
+        check(&["-o", right, "-O", "compress=lz4"], &[]).unwrap();
+    }
+    for wrong in ["sharenfs=on", "sharesmb=on", "keylocation=prompt", "mountpoint=none", "a:x=y"] {
         assert!(check(&["-O", wrong], &[]).is_err(), "{wrong}");
         assert!(check(&[], &[wrong]).is_err(), "{wrong}");
     }
     assert!(check(&["-o", "cachefile=x"], &[]).is_err() && check(&["/dev/sdx"], &[]).is_err());
-    let gfs2 = |mount: &str| known("gfs2").check_words(&[], &words(&[mount]));
-    assert!(gfs2("noatime,debug").is_err() && gfs2("noatime").is_ok());
+    // Of the pool and of its file system, each by its own option.
+    assert!(
+        check(&["-o", "recordsize=8K"], &[]).is_err() && check(&[], &["recordsize=8K"]).is_err()
+    );
 }
 
 /// Images behind loop devices, which go with it, also when the test panics.

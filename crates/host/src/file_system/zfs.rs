@@ -152,34 +152,43 @@ fn split(arguments: &[String]) -> (Argv, Argv) {
 
 /// What zpoolconcepts(7) calls virtual devices, but for disks and files.
 const VDEVS: [&str; 8] = ["mirror", "raidz", "draid", "spare", "log", "dedup", "special", "cache"];
-/// Properties that a plan may set, besides a pool's features: they are about what is kept in the
-/// pool, and how (zpoolprops(7), zfsprops(7)). Others are files and places of the machine
-/// (`cachefile`, `mountpoint`, `keylocation`), or start programs and write to /etc (`sharenfs`,
-/// `sharesmb`).
-const PROPERTIES: [&str; 52] = [
-    "aclinherit",
-    "aclmode",
-    "acltype",
+/// What a plan may set is about what is kept in the pool, and how. Other properties are files and
+/// places of the machine (`cachefile`, `mountpoint`, `keylocation`), or start programs and write to
+/// /etc (`sharenfs`, `sharesmb`). Of a pool, besides its features: zpoolprops(7).
+const OF_POOL: [&str; 14] = [
     "ashift",
-    "atime",
     "autoexpand",
     "autoreplace",
     "autotrim",
-    "casesensitivity",
-    "checksum",
     "comment",
-    "compression",
-    "copies",
-    "dedup",
+    "compatibility",
     "dedup_table_quota",
     "dedupditto",
     "delegation",
+    "failmode",
+    "listsnaps",
+    "listsnapshots",
+    "readonly",
+    "version",
+];
+
+/// Of the file system in it, with the short names that libzfs takes: zfsprops(7).
+const OF_FILE_SYSTEM: [&str; 44] = [
+    "aclinherit",
+    "aclmode",
+    "acltype",
+    "atime",
+    "case",
+    "casesensitivity",
+    "checksum",
+    "compress",
+    "compression",
+    "copies",
+    "dedup",
     "devices",
     "direct",
     "dnodesize",
     "exec",
-    "failmode",
-    "listsnapshots",
     "logbias",
     "longname",
     "nbmand",
@@ -188,12 +197,16 @@ const PROPERTIES: [&str; 52] = [
     "prefetch",
     "primarycache",
     "quota",
+    "rdonly",
     "readonly",
     "recordsize",
+    "recsize",
     "redundant_metadata",
     "refquota",
+    "refreserv",
     "refreservation",
     "relatime",
+    "reserv",
     "reservation",
     "secondarycache",
     "setuid",
@@ -205,25 +218,47 @@ const PROPERTIES: [&str; 52] = [
     "volmode",
     "vscan",
     "xattr",
-    "zoned",
-    // Mount options that zfs has beside those of all (zfsprops(7), "Temporary Mount Point
-    // Properties").
-    "noxattr",
-    "nonbmand",
-    "norelatime",
 ];
 
-fn is_known(setting: &str) -> bool {
+/// Of its mount, besides those of all: zfsprops(7), "Temporary Mount Point Properties".
+const OF_MOUNT: [&str; 11] = [
+    "atime",
+    "dev",
+    "exec",
+    "mand",
+    "nomand",
+    "norelatime",
+    "noxattr",
+    "ro",
+    "rw",
+    "suid",
+    "xattr",
+];
+
+/// What `setting` sets is one of `known`, and it names no file.
+fn is_one_of(known: &[&str], setting: &str) -> bool {
     let name = setting.split('=').next().unwrap_or_default();
-    let is_feature = name.starts_with("feature@");
-    !setting.contains('/') && (is_feature || PROPERTIES.contains(&name) || OF_ALL.contains(&name))
+    !setting.contains('/') && known.contains(&name)
+}
+
+fn is_of_pool(setting: &str) -> bool {
+    is_one_of(&OF_POOL, setting) || setting.starts_with("feature@") && !setting.contains('/')
+}
+
+/// What zpool import takes after `-o`: options of the mount, and with a value the pool's.
+fn is_of_mount(option: &str) -> bool {
+    match option.contains('=') {
+        true => is_of_pool(option),
+        false => is_one_of(&OF_MOUNT, option) || is_one_of(&OF_ALL, option),
+    }
 }
 
 /// A pool is made of the bed's devices alone, and leaves no file on the machine: the kernel, the
 /// tools and the daemon do what they are told.
 fn check_words(mkfs: &[String], mount: &[String]) -> Result<(), String> {
     let refused = |word: &str| {
-        let what = "is none of the pool's own settings, or names what is not its bed's";
+        let what = "names a device, a file or a place other than its bed's, or is no setting that \
+                    a plan may give a pool";
         Err(format!("{word} {what}: leave it out"))
     };
     let (options, vdevs) = split(mkfs);
@@ -236,17 +271,18 @@ fn check_words(mkfs: &[String], mount: &[String]) -> Result<(), String> {
     }
     let mut options = options.iter();
     while let Some(option) = options.next() {
-        let value = match option.get(..2) {
-            Some("-f" | "-d") if option.len() == 2 => continue,
-            Some("-o" | "-O") if option.len() == 2 => options.next(),
-            _ => None,
+        let is_right: fn(&str) -> bool = match option.as_str() {
+            "-f" | "-d" => continue,
+            "-o" => is_of_pool,
+            "-O" => |setting| is_one_of(&OF_FILE_SYSTEM, setting),
+            _ => return refused(option),
         };
-        match value {
-            Some(value) if is_known(value) => {}
-            _ => return refused(value.unwrap_or(option)),
+        match options.next() {
+            Some(setting) if is_right(setting) => {}
+            setting => return refused(setting.unwrap_or(option)),
         }
     }
-    match each(mount).find(|it| !is_known(it)) {
+    match each(mount).find(|it| !is_of_mount(it)) {
         Some(option) => refused(option),
         None => Ok(()),
     }

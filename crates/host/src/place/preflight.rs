@@ -107,13 +107,14 @@ pub fn check_on_host(plan: &Plan) -> Result<(), PreflightError> {
     for contender in &plan.contenders {
         let named = |said| PreflightError::Words { contender: contender.name.clone(), said };
         let alone = "that takes a machine of its own, --place vm";
-        if let Some(word) = file_system::panics(&contender.mkfs, &contender.mount) {
+        if let Some(word) =
+            file_system::panics(&contender.file_system, &contender.mkfs, &contender.mount)
+        {
             let said = format!("{word} would have this machine panic at an error: {alone}");
             return Err(named(said));
         }
-        if let Some(word) = file_system::with_known_name(Path::new("/"), &contender.mkfs) {
-            let what = "the UUID or the label of what this machine has already";
-            let said = format!("{word} is {what}: {alone}");
+        if let Some(word) = file_system::with_known_uuid(Path::new("/"), &contender.mkfs) {
+            let said = format!("{word} is the UUID of what this machine has already: {alone}");
             return Err(named(said));
         }
     }

@@ -65,8 +65,8 @@ impl Plan {
         match knobs.next() {
             None => Ok(()),
             Some((contender, knob)) => Err(PlanError::Invalid(format!(
-                "contender {:?} sets {knob}, which is more than storage, or can't be put back: \
-                 that takes a machine of its own, --place vm",
+                "contender {:?} sets {knob}, which is more than storage, can't be put back, or \
+                 has the machine panic: that takes a machine of its own, --place vm",
                 contender.name
             ))),
         }

@@ -42,7 +42,10 @@ pub fn page(report: &Report, timelines: &[Timeline]) -> String {
 fn claimed(report: &Report) -> Markup {
     html! {
         @if !report.claims.is_empty() {
-            div #claims { (parts::table("Claims and answers", &claims::table(report, NOTHING))) }
+            div #claims {
+                (parts::table("Claims and answers", &claims::table(report, NOTHING)))
+                p { (claims::RATIOS_OF_TABLE) }
+            }
         }
     }
 }

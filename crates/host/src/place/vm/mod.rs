@@ -149,7 +149,7 @@ impl<'a> Vm<'a> {
     }
 
     /// The way to the run's own folder, for us and for the machines.
-    fn own_folder(&self) -> Result<PathBuf, HostError> {
+    fn own_folder(&self) -> Result<&Path, HostError> {
         Ok(self.own.as_ref().map(Own::held).ok_or("the bed is not made")?)
     }
 
@@ -159,12 +159,20 @@ impl<'a> Vm<'a> {
         self.made.as_ref().map_or_else(|| path.into(), |made| made.held(path))
     }
 
+    /// What was `said` of files by the way to them, by their names.
+    fn named(&self, said: String) -> String {
+        let images = self.made.iter().flat_map(bed::Made::own);
+        self.own.iter().chain(images).fold(said, |said, own| {
+            said.replace(&own.held().display().to_string(), &own.path().display().to_string())
+        })
+    }
+
     /// Runs a trial with what comes out of it in its folder.
     fn run_in(&mut self, own: &Shut, trial: &Trial) -> Result<Record, HostError> {
         let document = serde_json::to_string_pretty(trial)?;
         own.folder.create("trial.json")?.write_all(document.as_bytes())?;
         let log = match self.runner {
-            Runner::Qemu { .. } => Log::of(trial, &self.own_folder()?, |it| self.image_of(it))?,
+            Runner::Qemu { .. } => Log::of(trial, self.own_folder()?, |it| self.image_of(it))?,
             Runner::Uml => None,
         };
         let booted = self.boot(trial, &own.raw.path(), log.as_ref());
@@ -197,7 +205,7 @@ impl<'a> Vm<'a> {
     fn explained(&self, error: HostError) -> HostError {
         match error.is::<Overdue>() {
             true => error,
-            false => full::explained(error.to_string(), &self.folder).into(),
+            false => full::explained(self.named(error.to_string()), &self.folder).into(),
         }
     }
 }

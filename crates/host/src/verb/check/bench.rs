@@ -160,7 +160,7 @@ impl Bench {
         let refused = || format!("{kind} is no file system that is mounted from a disk");
         is_known.then_some(()).ok_or_else(|| Refused::Unasked(refused()))?;
         file_system::check_options(options).map_err(Refused::Unasked)?;
-        if let Some(option) = file_system::panics(&[], options) {
+        if let Some(option) = file_system::panics(kind, &[], options) {
             let why = format!("{option} would have this machine panic at an error");
             return Err(Refused::Unasked(why));
         }
