@@ -107,8 +107,7 @@ fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
     let more = ["--devices", "2", "--rounds", "1"];
     let words = [&place[..], &more, &layers, &work].concat();
-    let document = uml::started(&scene, &words).wait().exits(0).json();
-    assert_eq!(failures(&document), [""; 0]);
+    let document = uml::measured(&scene, &words);
     let of = |stack: &str| {
         let name = format!("ext4 on {stack}");
         let its = list(&document["trials"]).iter().find(|it| it["contender"] == name.as_str());
@@ -149,8 +148,7 @@ fn every_layer_of_md_and_device_mapper_is_made_below_a_file_system() {
     let layers = EACH.iter().flat_map(|(stack, _)| ["--layers", stack]).collect::<Vec<_>>();
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
     let words = [&place[..], &["--rounds", "1"], &layers, &work].concat();
-    let document = uml::started(&scene, &words).wait().exits(0).json();
-    assert_eq!(failures(&document), [""; 0]);
+    let document = uml::measured(&scene, &words);
     for (stack, says) in EACH {
         let name = format!("ext4 on {stack}");
         let mut trials = list(&document["trials"]).iter();
@@ -218,8 +216,7 @@ fn the_last_disk_caches_the_others_and_gets_what_is_written() {
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
     let words = [&place[..], &more, &layers, &work].concat();
     // Of the second round the disks hold what the first has left.
-    let document = uml::started(&scene, &words).wait().exits(0).json();
-    assert_eq!(failures(&document), [""; 0]);
+    let document = uml::measured(&scene, &words);
     let trials = list(&document["trials"]);
     assert_eq!(trials.len(), 6);
     let of = |stack: &str| {

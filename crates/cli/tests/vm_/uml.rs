@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -35,6 +35,13 @@ pub fn started(scene: &Scene, words: &[&str]) -> Started {
     let mut command = scene.command(words);
     command.env("XDG_CACHE_HOME", cache());
     Started::new(command)
+}
+
+/// What a run says in which every trial was measured.
+pub fn measured(scene: &Scene, words: &[&str]) -> Value {
+    let document = started(scene, words).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    document
 }
 
 /// The program as a user without any right, who has the cache.
@@ -109,8 +116,7 @@ fn file_systems_that_a_machine_has_not_are_measured_in_it() {
     let all = OTHERS.map(|(name, ..)| name).join(",");
     let words = ["run", "--place", "uml", "--fs", &all, "--size", "256M", "--rounds", "1"];
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
-    let document = started(&scene, &[&words[..], &work].concat()).wait().exits(0).json();
-    assert_eq!(failures(&document), [""; 0]);
+    let document = measured(&scene, &[&words[..], &work].concat());
     for (name, _, flushes) in OTHERS {
         let mut trials = list(&document["trials"]).iter();
         let trial = trials.find(|it| it["contender"] == name).unwrap();
@@ -263,6 +269,29 @@ fn one_that_is_not_fetched_is_named_with_the_way_to_it() {
 fn is_kernel(number: &u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
     name.trim() == "linux"
+}
+
+fn within_processes_of_its_own(command: &Command) -> Command {
+    let mut within = program("unshare");
+    within.args(["--pid", "--fork"]).arg(command.get_program()).args(command.get_args());
+    within.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    within.current_dir(command.get_current_dir().unwrap());
+    within
+}
+
+/// `/proc` shows the processes of another namespace there, and calls us by another number.
+#[test]
+#[ignore = "needs root, and fetches a kernel: run ./test"]
+fn a_namespace_of_processes_needs_no_proc_of_its_own() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let mut command = scene.command(&["run", "--place", "uml", "--fs", "ext4", "--size", "64M"]);
+    command.args(["--rounds", "1", "--output", "run", "--", "true"]);
+    command.env("XDG_CACHE_HOME", cache());
+    Started::new(within_processes_of_its_own(&command)).wait().exits(0);
+    scene.assert_nothing_left();
 }
 
 /// What the owner of a folder can do with what lies in it, while root's machines boot.

@@ -88,8 +88,7 @@ impl Made {
     ) -> Result<(), BedError> {
         let looking = || format!("looking for the folder {}", dir.display());
         let path = fs::canonicalize(dir).map_err(failed(looking))?.join(own::name(token));
-        let is_it = |part: &Part| matches!(part, Part::Own(own) if own.path() == path);
-        if !self.parts.iter().any(is_it) {
+        if !self.own().any(|own| own.path() == path) {
             // The cell shows the work's folder in it to whichever user the work is; to others it
             // is shut.
             self.parts.push(Part::Own(own_folder(dir, token, 0o700, before)?));
@@ -102,11 +101,8 @@ impl Made {
     /// # Errors
     /// Where it has none there.
     pub fn own_identity(&self, path: &str) -> io::Result<folder::Identity> {
-        let is_it = |part: &Part| match part {
-            Part::Own(own) if own.path() == Path::new(path) => Some(own.identity()),
-            _ => None,
-        };
-        self.parts.iter().find_map(is_it).unwrap_or(Err(io::ErrorKind::NotFound.into()))
+        let own = self.own().find(|own| own.path() == Path::new(path));
+        own.map_or(Err(io::ErrorKind::NotFound.into()), Own::identity)
     }
 
     /// The way to one of its images for the processes that we start ([`Own::held`]); what is no

@@ -101,10 +101,11 @@ impl Own {
 
     fn make_in(parent: File, at: &Path, token: &Token, mode: u32) -> io::Result<Own> {
         let (path, name) = (at.join(name(token)), c_name(token));
+        let us = folder::us()?;
         sys::make_directory_as(parent.as_fd(), &name, mode)?;
         match Own::begun(&parent, token) {
             Ok((directory, mark)) => {
-                let held = of_others(&directory)?;
+                let held = us.join("fd").join(directory.as_raw_fd().to_string());
                 Ok(Own { parent, directory, mark, token: token.clone(), path, held })
             }
             Err(error) => {
@@ -277,13 +278,6 @@ fn read_mark(directory: &File) -> io::Result<Option<(File, Vec<u8>)>> {
 /// A path that leads to what is held, and to nothing else: proc_pid_fd(5).
 pub(crate) fn held(directory: &File) -> PathBuf {
     format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
-}
-
-/// The same for the processes that we start. What `/proc` calls us is asked of it: a namespace of
-/// processes need not have one of its own.
-fn of_others(directory: &File) -> io::Result<PathBuf> {
-    let us = fs::read_link("/proc/self")?;
-    Ok(Path::new("/proc").join(us).join("fd").join(directory.as_raw_fd().to_string()))
 }
 
 /// The mark last: who is killed before has to be able to begin anew.

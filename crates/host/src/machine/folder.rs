@@ -241,6 +241,15 @@ fn tame(folder: &File, depth: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Where `/proc` shows us to other processes. What it calls us is asked of it: a namespace of
+/// processes need not have a `/proc` of its own.
+///
+/// # Errors
+/// Where there is no `/proc`, or it does not show us.
+pub fn us() -> io::Result<PathBuf> {
+    Ok(Path::new("/proc").join(fs::read_link("/proc/self")?))
+}
+
 /// A path that leads to what is held, for as long as it is: proc_pid_fd(5).
 fn led_to(held: &File) -> PathBuf {
     format!("/proc/self/fd/{}", held.as_raw_fd()).into()

@@ -12,6 +12,7 @@ use super::preflight::PreflightError;
 use crate::file_system::{self, FileSystem, Site};
 use crate::machine::answers::nameless_file;
 use crate::machine::cell;
+use crate::machine::folder;
 use crate::machine::within;
 use crate::{sys, tool};
 
@@ -103,7 +104,7 @@ fn asked(
 ) -> Option<tool::Answer> {
     // It is asked with the plan's own words.
     let is_among = sys::is_root() && !within::is_guest();
-    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let path = format!("{}/fd/{}", folder::us().ok()?.display(), file.as_raw_fd());
     let devices = [if is_among { cell::IMAGE.into() } else { path }];
     let mut argv = known.mkfs(&contender.mkfs, &Site { devices: &devices, ..Site::default() })?;
     argv.retain(|word| word != "-q");

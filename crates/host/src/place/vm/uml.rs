@@ -21,6 +21,7 @@ use super::kernel::{self, Kernel};
 use super::qemu::Machine;
 use super::release::by_version;
 use crate::machine::answers::nameless_file;
+use crate::machine::folder;
 use crate::tool;
 
 /// Debian's package, and the release that has one whose kernel knows `seccomp=`: 6.16 was the first
@@ -250,7 +251,7 @@ fn boot(kernel: &Kernel) -> io::Result<String> {
     let (name, notes) = (format!("probe-{us}"), its.join("notes"));
     let words = [
         "mem=64M".to_string(),
-        format!("initrd=/proc/{us}/fd/{}", file.as_raw_fd()),
+        format!("initrd={}/fd/{}", folder::us()?.display(), file.as_raw_fd()),
         format!("uml_dir={}/", notes.file_name().unwrap_or_default().display()),
         format!("umid={name}"),
         "con0=null,fd:1".into(),

@@ -16,6 +16,7 @@ use super::target::{Target, USUAL_BYTES};
 use crate::bed::LoopDevice;
 use crate::file_system;
 use crate::machine::cell::{self, CellError};
+use crate::machine::folder;
 use crate::machine::mount;
 use crate::place::trial_process::mount_point;
 use crate::probe::DeviceReader;
@@ -243,7 +244,10 @@ impl Disk {
             (Some(device), _) => device.device().path,
             (None, Some(name)) => name.display().to_string(),
             // The file has no name; its descriptor has.
-            (None, None) => format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()),
+            (None, None) => {
+                let us = folder::us().unwrap_or_default();
+                format!("{}/fd/{}", us.display(), self.file.as_raw_fd())
+            }
         }
     }
 
