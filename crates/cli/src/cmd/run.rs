@@ -215,6 +215,9 @@ fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
     {
         remark!("{hint}");
     }
+    for contender in &choice.stood_in {
+        remark!("not the kernel's own: {contender}");
+    }
     for unread in &choice.unread {
         remark!("not read: {unread}");
     }

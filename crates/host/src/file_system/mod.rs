@@ -248,6 +248,15 @@ impl FileSystem {
         self.driver.unwrap_or(self.name)
     }
 
+    /// What is said where a daemon serves it in place of the kernel.
+    pub fn stand_in(&self) -> Option<String> {
+        let program = self.daemon?.argv[0];
+        Some(format!(
+            "by {program}, whose figures are not those of the kernel's own, which comes by {}",
+            self.kernels
+        ))
+    }
+
     /// The module of the kernel that has its driver.
     pub fn module(&self) -> &'static str {
         mount::module_of(self.driver())

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fsverdict_core::model::need::{Asked, State};
-use fsverdict_core::model::{LeftOut, Place, Plan, UnmetNeeds};
+use fsverdict_core::model::{Contender, LeftOut, Need, Place, Plan, UnmetNeeds};
 use fsverdict_core::run::{HostError, sim};
 use thiserror::Error;
 
@@ -22,8 +22,19 @@ pub struct Choice {
     pub left_out: Vec<LeftOut>,
     /// Probes that were asked for and can't be read there, each with why. Trials go on without.
     pub unread: Vec<String>,
+    /// Contenders whose file system something stands in for there, each with what.
+    pub stood_in: Vec<String>,
     /// Why it is not this machine, where nobody has named another.
-    pub not_local: Option<UnmetNeeds>,
+    pub not_local: Option<String>,
+}
+
+impl Choice {
+    /// The contender with what is lacking for it.
+    fn why_left_out(&self, contender: &Contender) -> Option<String> {
+        let mut left_out = self.left_out.iter();
+        let its = left_out.find(|it| it.what == "contender" && it.name == contender.name)?;
+        Some(format!("{}: {}", its.name, its.why))
+    }
 }
 
 /// Neither this machine nor a virtual one can run the plan.
@@ -77,7 +88,18 @@ fn fitted(plan: &Plan, place: Place, asked: &Asked) -> Result<Choice, UnmetNeeds
         let answer = Some(asked.answer(&need)).filter(|answer| answer.state == State::No)?;
         Some(format!("{}: {}", need.name(), answer.unmet()?))
     });
-    Ok(Choice { place, plan: fitted, left_out, unread: unread.collect(), not_local: None })
+    let unread = unread.collect();
+    let stood_in = stood_in(&fitted, asked);
+    Ok(Choice { place, plan: fitted, left_out, unread, stood_in, not_local: None })
+}
+
+/// The contenders whose file system a place has only by something that stands in for it.
+fn stood_in(plan: &Plan, asked: &Asked) -> Vec<String> {
+    let of = |contender: &Contender| {
+        let answer = asked.answer(&Need::FileSystem(contender.file_system.clone()));
+        (answer.state == State::Partly).then(|| format!("{}: {}", contender.name, answer.detail))
+    };
+    plan.contenders.iter().filter_map(of).collect()
 }
 
 /// This machine or a virtual one. What both lack has to be installed, and is said alone.
@@ -87,19 +109,29 @@ fn settle<'a>(
 ) -> Result<Choice, HostError> {
     let can_be_on_vm = || (Plan { place: Some(Place::Vm), ..plan.clone() }).check().is_ok();
     let local = match fitted(plan, Place::Local, &asked(Place::Local, plan)) {
-        Ok(choice) if has_layers_for_guests(plan, &choice) && can_be_on_vm() => {
-            let on_vm = fitted(plan, Place::Vm, &asked(Place::Vm, plan)).ok();
-            let on_vm = on_vm.filter(|it| !lacks_layers(plan, it));
-            return Ok(on_vm.unwrap_or(choice));
+        Ok(choice) if !can_be_on_vm() => return Ok(choice),
+        Ok(choice) => {
+            let vm = asked(Place::Vm, plan);
+            let on_vm = || fitted(plan, Place::Vm, &vm).ok();
+            let in_guests = match lacking_zfs(plan, &choice) {
+                _ if has_layers_for_guests(plan, &choice) => {
+                    on_vm().filter(|it| !lacks_layers(plan, it))
+                }
+                // Without KVM all the others would be measured by an emulated processor.
+                Some(why) if vm.answer(&Need::Kvm).is_able() => on_vm()
+                    .filter(|it| lacking_zfs(plan, it).is_none())
+                    .map(|it| Choice { not_local: Some(why), ..it }),
+                _ => None,
+            };
+            return Ok(in_guests.unwrap_or(choice));
         }
-        Ok(choice) => return Ok(choice),
         Err(local) => local,
     };
     if !can_be_on_vm() {
         return Err(local.into());
     }
     let on_vm = match fitted(plan, Place::Vm, &asked(Place::Vm, plan)) {
-        Ok(choice) => return Ok(Choice { not_local: Some(local), ..choice }),
+        Ok(choice) => return Ok(Choice { not_local: Some(local.to_string()), ..choice }),
         Err(on_vm) => on_vm,
     };
     let (only_local, only_on_vm) = (local.without(&on_vm), on_vm.without(&local));
@@ -117,13 +149,19 @@ fn has_layers_for_guests(plan: &Plan, local: &Choice) -> bool {
 
 /// Of the contenders of `plan` one that has layers was left out.
 fn lacks_layers(plan: &Plan, choice: &Choice) -> bool {
-    let is_left_out = |name: &str| choice.left_out.iter().any(|it| it.name == name);
-    plan.contenders.iter().any(|it| !it.layers.is_empty() && is_left_out(&it.name))
+    plan.contenders.iter().any(|it| !it.layers.is_empty() && choice.why_left_out(it).is_some())
+}
+
+/// Why a study's ZFS would not be OpenZFS.
+fn lacking_zfs(plan: &Plan, choice: &Choice) -> Option<String> {
+    let mut of_zfs = plan.contenders.iter().filter(|it| it.file_system == "zfs");
+    let left_out = || of_zfs.find_map(|it| choice.why_left_out(it));
+    let why = choice.stood_in.first().cloned().or_else(left_out);
+    why.filter(|_| plan.study.is_some())
 }
 
 #[cfg(test)]
 mod tests {
-    use fsverdict_core::model::Need;
     use fsverdict_core::model::need::Answer;
 
     use super::*;
@@ -163,7 +201,8 @@ mod tests {
         let choice = chosen(&[], &["QEMU"]).unwrap();
         assert!((choice.place, choice.not_local) == (Place::Local, None));
         let choice = chosen(&["root", "jfs"], &[]).unwrap();
-        assert_eq!((choice.place, choice.not_local.unwrap().0.len()), (Place::Vm, 2));
+        let why = choice.not_local.unwrap();
+        assert!(choice.place == Place::Vm && why.contains("root") && why.contains("no jfs"));
     }
 
     #[test]
@@ -198,6 +237,46 @@ mod tests {
         assert_eq!(place("", &["jfs"], &[]), Place::Local, "the rest is run here");
         assert_eq!(place("\"luks\"", &["layer luks"], &["QEMU"]), Place::Local);
         assert_eq!(place("\"luks\"", &["layer luks"], &["layer luks"]), Place::Local);
+    }
+
+    #[test]
+    fn a_study_s_zfs_is_openzfs_where_guests_are_as_fast() {
+        let of = |study: &str| {
+            let of_zfs = PLAN.replace("jfs", "zfs").replace("\"b\"", "\"z\"");
+            Plan::parse(&format!("{study}\n{of_zfs}")).unwrap()
+        };
+        let zfs = Need::FileSystem("zfs".into());
+        let choice = |study: &str, on_host: Answer, on_vm: Answer, kvm: bool| {
+            let answer = |place, need: &Need| match (place, need) {
+                (_, Need::Kvm) if !kvm => Answer::no("no KVM"),
+                (Place::Local, need) if *need == zfs => on_host.clone(),
+                (_, need) if *need == zfs => on_vm.clone(),
+                _ => Answer::yes(""),
+            };
+            let plan = of(study);
+            settle(&plan, |place, _| Asked::new(move |need| answer(place, need))).unwrap()
+        };
+        let study = "study = { title = \"it\" }";
+        let fuse = || Answer::partly("by zfs-fuse");
+        let moved = choice(study, fuse(), Answer::yes(""), true);
+        assert_eq!((moved.place, moved.not_local.as_deref()), (Place::Vm, Some("z: by zfs-fuse")));
+        assert!(moved.stood_in.is_empty() && moved.left_out.is_empty());
+        let moved = choice(study, Answer::no("no zfs"), Answer::yes(""), true);
+        assert_eq!((moved.place, moved.not_local.as_deref()), (Place::Vm, Some("z: no zfs")));
+
+        let stays = [
+            ("", fuse(), Answer::yes(""), true),
+            (study, Answer::yes(""), Answer::yes(""), true),
+            (study, fuse(), fuse(), true),
+            (study, fuse(), Answer::no("no zfs"), true),
+            (study, fuse(), Answer::yes(""), false),
+        ];
+        for (study, on_host, on_vm, kvm) in stays {
+            let is_fuse = on_host.state == State::Partly;
+            let stays = choice(study, on_host, on_vm, kvm);
+            assert_eq!((stays.place, &stays.not_local), (Place::Local, &None), "{stays:?}");
+            assert_eq!(stays.stood_in.len(), usize::from(is_fuse), "it is said: {stays:?}");
+        }
     }
 
     #[test]

@@ -259,7 +259,7 @@ fn file_system(root: &Path, name: &str) -> Answer {
     match tools(known) {
         _ if !kernel.is_able() => kernel,
         tools if !tools.is_able() => tools,
-        tools => Answer::yes(format!("{}; {}", tools.detail, kernel.detail)),
+        tools => Answer { detail: format!("{}; {}", tools.detail, kernel.detail), ..kernel },
     }
 }
 
@@ -271,26 +271,24 @@ pub(super) fn tools(file_system: &FileSystem) -> Answer {
     }
 }
 
-/// The kernel has the file system. As a user, a module is looked for but not loaded.
+/// The kernel has the file system, or partly where a daemon stands in for its own. As a user, a
+/// module is looked for but not loaded.
 fn mounting(root: &Path, file_system: &FileSystem) -> Answer {
     let name = file_system.driver();
     if file_system.is_programs() && !root.join("dev/fuse").exists() {
         return Answer::no("there is no /dev/fuse").but("run it where there is, or --place vm");
     }
-    let through = match file_system.daemon {
-        Some(daemon) => format!(
-            "by FUSE and {}, not by the kernel (whose own comes by {}): ",
-            daemon.argv[0], file_system.kernels
-        ),
-        None => String::new(),
+    let there = |how: &str| match file_system.stand_in() {
+        Some(by) => Answer::partly(format!("{by}: {name} {how}")),
+        None => Answer::yes(format!("{name} {how}")),
     };
     let text = fs::read_to_string(root.join("proc/filesystems")).unwrap_or_default();
     if text.lines().any(|line| line.split_whitespace().last() == Some(name)) {
-        return Answer::yes(format!("{through}{name} is in the running kernel"));
+        return there("is in the running kernel");
     }
     let modular = if sys::is_root() { mount::mountable(name) } else { mount::is_module(name) };
     match modular {
-        true => Answer::yes(format!("{through}{name} is a module of the kernel")),
+        true => there("is a module of the kernel"),
         false => Answer::no(format!("this kernel has no {name}")).but(file_system.kernels),
     }
 }

@@ -158,6 +158,7 @@ fn of_uml(need: &Need) -> Option<Answer> {
 /// The kernel of each of its contenders has it, and the host has its tools.
 fn file_system(plan: &Plan, name: &str) -> Answer {
     let mut how = "the kernel has it".to_string();
+    let mut stand_in = None;
     let stands = |it: &Contender| it.above.iter().any(|above| above.name == name);
     for contender in plan.contenders.iter().filter(|it| it.file_system == name || stands(it)) {
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
@@ -176,13 +177,7 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
             },
             Ok(bootable) => match bootable.by_host(contender).map(|it| (it, its_tools(it))) {
                 Some((_, answer)) if !answer.is_able() => return answer,
-                Some((known, _)) if known.daemon.is_some() => {
-                    how = format!(
-                        "by {}; the kernel's own comes by {}",
-                        known.program, known.kernels
-                    );
-                }
-                Some(_) => {}
+                Some((known, _)) => stand_in = known.stand_in().or(stand_in),
                 None => {
                     let zfs = bootable.kernel.zfs;
                     how = zfs.map_or(how, |it| format!("OpenZFS {}", it.version));
@@ -195,7 +190,7 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
             Err(error) => return Answer::unknown(error.to_string()),
         }
     }
-    Answer::yes(how)
+    stand_in.map_or(Answer::yes(how), Answer::partly)
 }
 
 /// Its tools, which the host has, or which were fetched.
