@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsverdict_core::blocks::{Map, ReadAt, Tree, What};
+use fsverdict_core::blocks::{BtrfsTree, Map, ReadAt, What};
 
 use super::{Agreement, Image, parts, paths, tree};
 use crate::support::{Scene, tool};
@@ -14,20 +14,20 @@ fn ours(map: &Map, block: u64) -> String {
     let parts = parts(map, block * BLOCK, BLOCK);
     assert_eq!(parts.len(), 1, "block {block}: {parts:?}");
     let owner = |tree| match tree {
-        Tree::Root => "ROOT_TREE".into(),
-        Tree::Chunk => "CHUNK_TREE".into(),
-        Tree::Extent => "EXTENT_TREE".into(),
-        Tree::Device => "DEV_TREE".into(),
-        Tree::Subvolume(5) => "FS_TREE".into(),
-        Tree::Subvolume(number) => number.to_string(),
-        Tree::Checksum => "CSUM_TREE".into(),
-        Tree::Log => "TREE_LOG".into(),
-        Tree::Uuid => "UUID_TREE".into(),
-        Tree::FreeSpace => "FREE_SPACE_TREE".into(),
-        Tree::Quota => "QUOTA_TREE".into(),
-        Tree::BlockGroups => "BLOCK_GROUP_TREE".into(),
-        Tree::Other(number) if number == 9_u64.wrapping_neg() => "DATA_RELOC_TREE".into(),
-        Tree::Other(number) => format!("other {number}"),
+        BtrfsTree::Root => "ROOT_TREE".into(),
+        BtrfsTree::Chunk => "CHUNK_TREE".into(),
+        BtrfsTree::Extent => "EXTENT_TREE".into(),
+        BtrfsTree::Device => "DEV_TREE".into(),
+        BtrfsTree::Subvolume(5) => "FS_TREE".into(),
+        BtrfsTree::Subvolume(number) => number.to_string(),
+        BtrfsTree::Checksum => "CSUM_TREE".into(),
+        BtrfsTree::Log => "TREE_LOG".into(),
+        BtrfsTree::Uuid => "UUID_TREE".into(),
+        BtrfsTree::FreeSpace => "FREE_SPACE_TREE".into(),
+        BtrfsTree::Quota => "QUOTA_TREE".into(),
+        BtrfsTree::BlockGroups => "BLOCK_GROUP_TREE".into(),
+        BtrfsTree::Other(number) if number == 9_u64.wrapping_neg() => "DATA_RELOC_TREE".into(),
+        BtrfsTree::Other(number) => format!("other {number}"),
     };
     match parts[0] {
         What::Padding | What::Free => "free".into(),

@@ -22,7 +22,7 @@ mod zfs;
 
 pub use bytes::ReadAt;
 pub use error::Error;
-pub use what::{Group, GroupTree, Header, Inode, Journal, Pool, Tree, What};
+pub use what::{BtrfsTree, Group, GroupTree, Header, Inode, Journal, Pool, What};
 
 use bytes::{DEVICE_BYTES_MAX, part};
 use names::Names;

@@ -209,7 +209,7 @@ pub enum GroupTree {
 
 /// Btrfs' trees, by the owner in the header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Tree {
+pub enum BtrfsTree {
     /// Where the other trees begin.
     Root,
     /// Which logical addresses lie where on the devices.
@@ -343,7 +343,7 @@ pub enum What {
     /// A block of one of Btrfs' trees.
     Node {
         /// Which one.
-        tree: Tree,
+        tree: BtrfsTree,
         /// How far above the leaves.
         level: u8,
     },
@@ -360,7 +360,7 @@ impl What {
     pub fn group(self) -> Group {
         match self {
             What::Data { .. } => Group::Data,
-            What::Journal(_) | What::Node { tree: Tree::Log, .. } => Group::Journal,
+            What::Journal(_) | What::Node { tree: BtrfsTree::Log, .. } => Group::Journal,
             What::Superblock { .. } | What::Pool(Pool::Label { .. } | Pool::Uberblock { .. }) => {
                 Group::Superblock
             }

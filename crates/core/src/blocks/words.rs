@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::what::{GroupTree, Header, Journal, Pool, Tree, What};
+use super::what::{BtrfsTree, GroupTree, Header, Journal, Pool, What};
 
 impl What {
     /// Its kind in words, without numbers: what an account has a row for.
@@ -79,21 +79,21 @@ impl GroupTree {
     }
 }
 
-impl Tree {
+impl BtrfsTree {
     fn name(self) -> &'static str {
         match self {
-            Tree::Root => "root tree",
-            Tree::Chunk => "chunk tree",
-            Tree::Extent => "extent tree",
-            Tree::Device => "device tree",
-            Tree::Subvolume(_) => "subvolume tree",
-            Tree::Checksum => "checksum tree",
-            Tree::Log => "log tree",
-            Tree::Uuid => "uuid tree",
-            Tree::FreeSpace => "free space tree",
-            Tree::Quota => "quota tree",
-            Tree::BlockGroups => "block group tree",
-            Tree::Other(_) => "other tree",
+            BtrfsTree::Root => "root tree",
+            BtrfsTree::Chunk => "chunk tree",
+            BtrfsTree::Extent => "extent tree",
+            BtrfsTree::Device => "device tree",
+            BtrfsTree::Subvolume(_) => "subvolume tree",
+            BtrfsTree::Checksum => "checksum tree",
+            BtrfsTree::Log => "log tree",
+            BtrfsTree::Uuid => "uuid tree",
+            BtrfsTree::FreeSpace => "free space tree",
+            BtrfsTree::Quota => "quota tree",
+            BtrfsTree::BlockGroups => "block group tree",
+            BtrfsTree::Other(_) => "other tree",
         }
     }
 }
@@ -191,7 +191,7 @@ impl fmt::Display for What {
             | What::Realtime { inode } => write!(f, " of inode {inode}"),
             What::Journal(part) => part.fmt_rest(f),
             What::Pool(part) => part.fmt_rest(f),
-            What::Node { tree: Tree::Subvolume(number) | Tree::Other(number), level } => {
+            What::Node { tree: BtrfsTree::Subvolume(number) | BtrfsTree::Other(number), level } => {
                 write!(f, " {number}, level {level}")
             }
             What::Node { level, .. } => write!(f, ", level {level}"),

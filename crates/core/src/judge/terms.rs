@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::model::{Bed, BedKind, Difference, Plan, Record, Run, Term, Workload};
 
-type Table = BTreeMap<String, String>;
+type Values = BTreeMap<String, String>;
 
 /// One of several runs.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub(super) fn all(sides: &[Side]) -> Vec<Term> {
         Some(head)
     };
     let mut terms = facts(sides);
-    terms.extend(tables("", &sides.iter().map(head).collect::<Vec<_>>()));
+    terms.extend(key_by_key("", &sides.iter().map(head).collect::<Vec<_>>()));
     terms.extend(of_plan(sides, "bed", |plan| Some(&plan.bed)));
     terms.extend(of_plan(sides, "judgement", |plan| Some(&plan.judgement)));
     terms.extend(of_plan(sides, "vm", |plan| plan.vm.as_ref()));
@@ -62,7 +62,7 @@ pub(super) fn all(sides: &[Side]) -> Vec<Term> {
     terms.extend(contenders(sides));
     let names = |plan: &Plan| plan.workloads.iter().map(|it| it.name.clone()).collect();
     terms.extend(members(sides, "workload", names, |plan, name| {
-        plan.workloads.iter().find(|it| it.name == name).map(table)
+        plan.workloads.iter().find(|it| it.name == name).map(values)
     }));
     terms
 }
@@ -193,14 +193,14 @@ fn rotation(records: &[Record]) -> Option<&'static str> {
 /// What a workload of one name is in each of the runs that hold it, but for what is judged of it.
 pub(super) fn of_work(works: &[Option<&Workload>]) -> Vec<Term> {
     let name = works.iter().flatten().next().map_or("", |work| &work.name);
-    let unjudged = |work: &Workload| table(&Workload { primary: Vec::new(), ..work.clone() });
-    tables(name, &works.iter().map(|work| work.map(unjudged)).collect::<Vec<_>>())
+    let unjudged = |work: &Workload| values(&Workload { primary: Vec::new(), ..work.clone() });
+    key_by_key(name, &works.iter().map(|work| work.map(unjudged)).collect::<Vec<_>>())
 }
 
 /// What the settings of a contender are in each of the runs that hold it.
 pub(super) fn of_contender(sides: &[Side], name: &str) -> Vec<Term> {
-    let settings = |side: &Side| side.plan.contender(name).map(table);
-    tables(name, &sides.iter().map(settings).collect::<Vec<_>>())
+    let settings = |side: &Side| side.plan.contender(name).map(values);
+    key_by_key(name, &sides.iter().map(settings).collect::<Vec<_>>())
 }
 
 /// Two values as texts.
@@ -212,17 +212,17 @@ pub(super) fn both(values: Vec<Option<String>>) -> [String; 2] {
 /// Machine, tools and version.
 fn facts(sides: &[Side]) -> Vec<Term> {
     let version = |side: &Side| {
-        Some(Table::from([("fsverdict".to_string(), side.run.program_version.clone())]))
+        Some(Values::from([("fsverdict".to_string(), side.run.program_version.clone())]))
     };
-    let mut terms = tables("", &sides.iter().map(version).collect::<Vec<_>>());
+    let mut terms = key_by_key("", &sides.iter().map(version).collect::<Vec<_>>());
     terms.extend(of_runs(sides, |run| &run.host));
     terms.extend(of_runs(sides, |run| &run.tools));
     terms
 }
 
-fn of_runs(sides: &[Side], facts: fn(&Run) -> &Table) -> Vec<Term> {
+fn of_runs(sides: &[Side], facts: fn(&Run) -> &Values) -> Vec<Term> {
     let mut terms =
-        tables("", &sides.iter().map(|side| Some(facts(side.run).clone())).collect::<Vec<_>>());
+        key_by_key("", &sides.iter().map(|side| Some(facts(side.run).clone())).collect::<Vec<_>>());
     // Which loop devices were free is chance.
     let made = sides.iter().all(|side| is_made(&side.plan.bed));
     terms.retain(|term| !made || term.what != "devices");
@@ -238,12 +238,12 @@ fn of_plan<T: Serialize>(
     name: &str,
     part: impl for<'a> Fn(&'a Plan) -> Option<&'a T>,
 ) -> Vec<Term> {
-    tables(name, &sides.iter().map(|side| part(side.plan).map(table)).collect::<Vec<_>>())
+    key_by_key(name, &sides.iter().map(|side| part(side.plan).map(values)).collect::<Vec<_>>())
 }
 
 fn contenders(sides: &[Side]) -> Vec<Term> {
     let names = |plan: &Plan| plan.contenders.iter().map(|it| it.name.clone()).collect();
-    members(sides, "contender", names, |plan, name| plan.contender(name).map(table))
+    members(sides, "contender", names, |plan, name| plan.contender(name).map(values))
 }
 
 /// The parts of plans that have names: who lacks one, and how those that hold it differ.
@@ -251,30 +251,30 @@ fn members(
     sides: &[Side],
     kind: &str,
     names: impl Fn(&Plan) -> Vec<String>,
-    find: impl Fn(&Plan, &str) -> Option<Table>,
+    find: impl Fn(&Plan, &str) -> Option<Values>,
 ) -> Vec<Term> {
     let mut terms = Vec::new();
     let all: BTreeSet<String> = sides.iter().flat_map(|side| names(side.plan)).collect();
     for name in all {
-        let its: Vec<Option<Table>> = sides.iter().map(|side| find(side.plan, &name)).collect();
+        let its: Vec<Option<Values>> = sides.iter().map(|side| find(side.plan, &name)).collect();
         if its.iter().any(Option::is_none) {
-            let measured = |it: &Option<Table>| it.as_ref().map(|_| "measured".to_string());
+            let measured = |it: &Option<Values>| it.as_ref().map(|_| "measured".to_string());
             let values = its.iter().map(measured).collect();
             terms.push(Term { what: format!("{kind} {name}"), values, equal: false });
         }
-        terms.extend(tables(&name, &its));
+        terms.extend(key_by_key(&name, &its));
     }
     terms
 }
 
-/// Tables key by key; those that are none have no part in what is equal.
-fn tables(name: &str, tables: &[Option<Table>]) -> Vec<Term> {
-    let keys: BTreeSet<&String> = tables.iter().flatten().flat_map(Table::keys).collect();
+/// Key by key; those that have no values have no part in what is equal.
+fn key_by_key(name: &str, sides: &[Option<Values>]) -> Vec<Term> {
+    let keys: BTreeSet<&String> = sides.iter().flatten().flat_map(Values::keys).collect();
     let term = |key: &String| {
-        let value = |table: &Table| table.get(key).cloned();
+        let value = |its: &Values| its.get(key).cloned();
         let values: Vec<Option<String>> =
-            tables.iter().map(|table| table.as_ref().and_then(value)).collect();
-        let held: BTreeSet<Option<String>> = tables.iter().flatten().map(value).collect();
+            sides.iter().map(|its| its.as_ref().and_then(value)).collect();
+        let held: BTreeSet<Option<String>> = sides.iter().flatten().map(value).collect();
         let what = if name.is_empty() { key.clone() } else { format!("{name}: {key}") };
         Term { what, values, equal: held.len() < 2 }
     };
@@ -282,13 +282,13 @@ fn tables(name: &str, tables: &[Option<Table>]) -> Vec<Term> {
 }
 
 /// What is set in a part of a plan, by key, but for its name.
-fn table<T: Serialize>(part: &T) -> Table {
-    let mut table = scalars(part);
-    table.remove("name");
-    table
+fn values<T: Serialize>(part: &T) -> Values {
+    let mut values = scalars(part);
+    values.remove("name");
+    values
 }
 
-fn scalars<T: Serialize>(part: &T) -> Table {
+fn scalars<T: Serialize>(part: &T) -> Values {
     let set = toml::Table::try_from(part).unwrap_or_default();
     set.into_iter().map(|(key, value)| (key, text(&value))).collect()
 }

@@ -17,7 +17,7 @@ pub struct Descriptor {
     pub closes_on_exec: bool,
 }
 
-type Table = HashMap<i32, Descriptor>;
+type Descriptors = HashMap<i32, Descriptor>;
 
 /// Calls that are to be done, by who does them: of several of one lane the last.
 type Needs = BTreeMap<u32, Need>;
@@ -31,7 +31,7 @@ fn add(needs: &mut Needs, need: Need) {
 /// A thread.
 #[derive(Debug)]
 struct Task {
-    table: Rc<RefCell<Table>>,
+    table: Rc<RefCell<Descriptors>>,
     memory: Rc<RefCell<Memory>>,
     folder: Rc<RefCell<String>>,
     umask: Rc<Cell<u32>>,

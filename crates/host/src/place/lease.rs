@@ -23,7 +23,7 @@ use crate::undo::{self, Journal};
 /// The document beside the journal.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Terms {
+struct Leased {
     trial: Trial,
     devices: Vec<Identity>,
     /// None in a machine that nobody else uses.
@@ -61,7 +61,7 @@ impl Grant {
         grant.revoke();
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
         let mut file = sys::open_beneath(grant.folder.as_fd(), &grant.name, flags, 0o600)?;
-        let terms = Terms { trial: trial.clone(), devices, folders };
+        let terms = Leased { trial: trial.clone(), devices, folders };
         file.write_all(&serde_json::to_vec(&terms)?)?;
         grant.folder.unlock()?;
         Ok(grant)
@@ -101,7 +101,7 @@ impl Lease {
         sys::open_beneath(folder.as_fd(), &undo::trial_name(&token), libc::O_RDONLY, 0)
             .map_err(|_| none())?
             .read_to_end(&mut text)?;
-        let terms: Terms = serde_json::from_slice(&text)?;
+        let terms: Leased = serde_json::from_slice(&text)?;
         if terms.trial.number != trial.number {
             return Err(refused("its run is at another trial").into());
         }

@@ -12,7 +12,7 @@ use super::bytes::{ReadAt, le16, le64, part, read, u8_at};
 use super::error::Error;
 use super::names::Names;
 use super::spans::Spans;
-use super::what::{Inode, Tree, What};
+use super::what::{BtrfsTree, Inode, What};
 use super::{Map, Written};
 use node::{Node, tree};
 use superblock::{Key, PLACES, Root};
@@ -112,25 +112,25 @@ impl Reader<'_> {
     fn leaf(&mut self, number: u64, node: Node<'_>) -> Result<(), Error> {
         for (key, item) in node.items() {
             match (tree(number), key.kind) {
-                (Tree::Chunk, kind::CHUNK) => {
+                (BtrfsTree::Chunk, kind::CHUNK) => {
                     self.chunks.add(self.superblock, key.offset, item)?;
                 }
-                (Tree::Root, kind::ROOT) => {
+                (BtrfsTree::Root, kind::ROOT) => {
                     // What fsync logged of a subvolume has its files' numbers.
-                    let is_log = tree(key.object) == Tree::Log;
+                    let is_log = tree(key.object) == BtrfsTree::Log;
                     let number = if is_log { key.offset } else { key.object };
                     // `struct btrfs_root_item`: bytenr, level.
                     self.roots.push((number, (le64(item, 176), u8_at(item, 238))));
                 }
-                (Tree::Extent, kind::EXTENT) => {
+                (BtrfsTree::Extent, kind::EXTENT) => {
                     self.extents.push((key.object, key.offset, What::Unknown));
                 }
-                (Tree::Extent, kind::METADATA) => {
+                (BtrfsTree::Extent, kind::METADATA) => {
                     let length = self.superblock.node_bytes;
                     self.extents.push((key.object, length, What::Unknown));
                 }
                 (_, kind::FILE_EXTENT) => self.file_extent(number, key, item),
-                (Tree::Subvolume(_), kind::DIRECTORY_INDEX) => self.name(number, key, item),
+                (BtrfsTree::Subvolume(_), kind::DIRECTORY_INDEX) => self.name(number, key, item),
                 _ => {}
             }
         }
@@ -148,7 +148,7 @@ impl Reader<'_> {
         let inode = Inode { subvolume: number, number: key.object };
         let whole = match tree(number) {
             // The first form of the space cache, in files of the root tree.
-            Tree::Root => What::SpaceCache { inode },
+            BtrfsTree::Root => What::SpaceCache { inode },
             _ => What::Data { inode, offset_bytes: key.offset.saturating_sub(skip) },
         };
         let is_compressed = u8_at(item, 16) != 0;

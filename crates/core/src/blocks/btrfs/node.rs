@@ -5,7 +5,7 @@
 
 use super::superblock::{Chunks, Key, Superblock};
 use crate::blocks::bytes::{le32, le64, part, u8_at};
-use crate::blocks::what::{Tree, What};
+use crate::blocks::what::{BtrfsTree, What};
 
 /// The size of a header.
 const HEADER: usize = 101;
@@ -18,21 +18,21 @@ const LOG: u64 = 6_u64.wrapping_neg();
 const SUBVOLUMES: std::ops::RangeInclusive<u64> = 256..=256_u64.wrapping_neg();
 
 /// The tree with a number.
-pub fn tree(number: u64) -> Tree {
+pub fn tree(number: u64) -> BtrfsTree {
     match number {
-        1 => Tree::Root,
-        2 => Tree::Extent,
-        3 => Tree::Chunk,
-        4 => Tree::Device,
-        5 => Tree::Subvolume(5),
-        7 => Tree::Checksum,
-        8 => Tree::Quota,
-        9 => Tree::Uuid,
-        10 => Tree::FreeSpace,
-        11 => Tree::BlockGroups,
-        LOG => Tree::Log,
-        number if SUBVOLUMES.contains(&number) => Tree::Subvolume(number),
-        number => Tree::Other(number),
+        1 => BtrfsTree::Root,
+        2 => BtrfsTree::Extent,
+        3 => BtrfsTree::Chunk,
+        4 => BtrfsTree::Device,
+        5 => BtrfsTree::Subvolume(5),
+        7 => BtrfsTree::Checksum,
+        8 => BtrfsTree::Quota,
+        9 => BtrfsTree::Uuid,
+        10 => BtrfsTree::FreeSpace,
+        11 => BtrfsTree::BlockGroups,
+        LOG => BtrfsTree::Log,
+        number if SUBVOLUMES.contains(&number) => BtrfsTree::Subvolume(number),
+        number => BtrfsTree::Other(number),
     }
 }
 

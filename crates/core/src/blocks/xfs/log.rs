@@ -22,7 +22,7 @@ const CHUNK_BYTES: u64 = 1 << 20;
 
 /// A record, as its header has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Record {
+struct LogRecord {
     header_sectors: u64,
     sectors: u64,
     sequence: u64,
@@ -32,7 +32,7 @@ struct Record {
 /// What is being written: the log's sectors it covers, and the records in it.
 struct Now {
     sectors: Range<u64>,
-    records: BTreeMap<u64, Record>,
+    records: BTreeMap<u64, LogRecord>,
 }
 
 /// A log: where it is, and the records it holds as far as is known, by their first sector.
@@ -41,7 +41,7 @@ pub struct Log {
     place: u64,
     sectors: u64,
     uuid: [u8; 16],
-    records: BTreeMap<u64, Record>,
+    records: BTreeMap<u64, LogRecord>,
 }
 
 impl Log {
@@ -62,7 +62,7 @@ impl Log {
     }
 
     /// The records whose headers are in bytes from `offset`.
-    fn found(&self, offset: u64, bytes: &[u8]) -> Vec<(u64, Record)> {
+    fn found(&self, offset: u64, bytes: &[u8]) -> Vec<(u64, LogRecord)> {
         let end = self.place + self.sectors * SECTOR;
         let first = offset.max(self.place).next_multiple_of(SECTOR);
         let sectors = (first..end).step_by(SECTOR as usize).map_while(|place| {
@@ -75,7 +75,7 @@ impl Log {
         records.collect()
     }
 
-    fn record(&self, sector: &[u8]) -> Option<Record> {
+    fn record(&self, sector: &[u8]) -> Option<LogRecord> {
         let is_header = be32(sector, 0) == MAGIC && part(sector, 304, 16) == self.uuid;
         if !is_header {
             return None;
@@ -86,7 +86,7 @@ impl Log {
             _ => be32(sector, 320).div_ceil(HEADER_COVERS).clamp(1, 8),
         };
         let body = u64::from(be32(sector, 12)).div_ceil(SECTOR);
-        Some(Record {
+        Some(LogRecord {
             header_sectors: u64::from(header_sectors),
             sectors: u64::from(header_sectors) + body.min(self.sectors),
             sequence: be64(sector, 16),
@@ -142,8 +142,8 @@ impl Log {
 
     /// The record that begins last before the end of the sectors in `inside`, of those that are not
     /// overwritten now.
-    fn last_in(&self, inside: Range<u64>, now: Option<&Now>) -> Option<(u64, Record)> {
-        let last = |records: &BTreeMap<u64, Record>, inside: Range<u64>| {
+    fn last_in(&self, inside: Range<u64>, now: Option<&Now>) -> Option<(u64, LogRecord)> {
+        let last = |records: &BTreeMap<u64, LogRecord>, inside: Range<u64>| {
             let mut records = records.range(inside.start..inside.end.max(inside.start));
             records.next_back().map(|(at, record)| (*at, *record))
         };
@@ -158,7 +158,7 @@ impl Log {
 
     /// Where the next record begins behind a sector.
     fn next_behind(&self, sector: u64, now: Option<&Now>) -> u64 {
-        let next = |records: &BTreeMap<u64, Record>, first: u64| {
+        let next = |records: &BTreeMap<u64, LogRecord>, first: u64| {
             records.range(first..).next().map(|(at, _)| *at)
         };
         let found = match now {
@@ -179,7 +179,7 @@ impl Log {
             None => around().map(|(at, record)| (sector + self.sectors - at, record)),
         };
         let Some((behind, record)) = found else { return (Journal::Other, until_next) };
-        let Record { header_sectors, sectors, sequence, operations } = record;
+        let LogRecord { header_sectors, sectors, sequence, operations } = record;
         let (what, rest) = if behind < header_sectors {
             (Journal::RecordHeader { sequence, operations }, header_sectors - behind)
         } else if behind < sectors {

@@ -14,7 +14,7 @@ use super::events::{Block, Event, EventKind, OWN_FLUSH_SECTOR, Process};
 use super::merge::in_order;
 use crate::model::trace::{Flags, Op, SECTOR_BYTES};
 pub use record::BlktraceError;
-use record::{Record, Records, category};
+use record::{IoTrace, IoTraces, category};
 
 /// Names of so many processes are kept.
 const NAMES_MAX: usize = 1 << 16;
@@ -33,9 +33,9 @@ pub fn blktrace<R: Read>(
     files: impl IntoIterator<Item = R>,
     each: &mut dyn FnMut(Event) -> io::Result<()>,
 ) -> Result<Missing, BlktraceError> {
-    let mut streams: Vec<Records<R>> = files.into_iter().map(Records::new).collect();
+    let mut streams: Vec<IoTraces<R>> = files.into_iter().map(IoTraces::new).collect();
     let (mut told, mut missing) = (Told::default(), Missing::default());
-    in_order(&mut streams, &mut |record: Record| {
+    in_order(&mut streams, &mut |record: IoTrace| {
         let at_ns = record.at_ns;
         if let Some(lost) = told.lost_before(&record) {
             missing.records += lost;
@@ -62,7 +62,7 @@ struct Told {
 impl Told {
     /// How many records of the same device and processor are missing before this one. Notes have
     /// no number.
-    fn lost_before(&mut self, record: &Record) -> Option<u64> {
+    fn lost_before(&mut self, record: &IoTrace) -> Option<u64> {
         if record.has(category::NOTE) {
             return None;
         }
@@ -71,7 +71,7 @@ impl Told {
         (gap > 0).then_some(gap.into())
     }
 
-    fn event(&mut self, record: &Record) -> Option<EventKind> {
+    fn event(&mut self, record: &IoTrace) -> Option<EventKind> {
         // enum blktrace_notify and blktrace_act.
         match (record.has(category::NOTE), record.what()) {
             (true, 0) => {
@@ -89,7 +89,7 @@ impl Told {
         }
     }
 
-    fn name(&mut self, record: &Record) {
+    fn name(&mut self, record: &IoTrace) {
         let mut name = Process::default();
         name.iter_mut().zip(record.text()).for_each(|(to, from)| *to = *from);
         if self.names.len() < NAMES_MAX || self.names.contains_key(&record.process) {
@@ -97,7 +97,7 @@ impl Told {
         }
     }
 
-    fn block(&self, record: &Record) -> Block {
+    fn block(&self, record: &IoTrace) -> Block {
         let op = op(record);
         Block {
             dev: record.dev,
@@ -116,7 +116,7 @@ impl Told {
 }
 
 /// As blkparse tells them apart (`fill_rwbs`), but for the kernel's own flushes.
-fn op(record: &Record) -> Op {
+fn op(record: &IoTrace) -> Op {
     let has = |category| record.has(category);
     let is_own = record.bytes == 0 && (!has(category::WRITE) || record.sector == OWN_FLUSH_SECTOR);
     if has(category::COMMAND) || has(category::ZONES) {

@@ -49,7 +49,7 @@ pub mod category {
 
 /// One record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct IoTrace {
     /// Its number on its processor.
     pub number: u32,
     pub at_ns: u64,
@@ -65,7 +65,7 @@ pub struct Record {
     said: Vec<u8>,
 }
 
-impl Record {
+impl IoTrace {
     pub fn has(&self, category: u64) -> bool {
         self.action >> 16 & category != 0
     }
@@ -82,7 +82,7 @@ impl Record {
 }
 
 /// Reads the records of a file.
-pub struct Records<R> {
+pub struct IoTraces<R> {
     reader: R,
     /// Where the reader is.
     at: u64,
@@ -93,10 +93,10 @@ pub struct Records<R> {
     pub is_cut_off: bool,
 }
 
-impl<R: Read> Records<R> {
-    pub fn new(reader: R) -> Records<R> {
+impl<R: Read> IoTraces<R> {
+    pub fn new(reader: R) -> IoTraces<R> {
         let buffer = Vec::new();
-        Records { reader, at: 0, buffer, last: (0, 0), is_cut_off: false }
+        IoTraces { reader, at: 0, buffer, last: (0, 0), is_cut_off: false }
     }
 
     /// Reads so many bytes into the buffer, from `from` on; `false`: the file ends.
@@ -107,7 +107,7 @@ impl<R: Read> Records<R> {
         Ok(read == bytes)
     }
 
-    fn record(&mut self) -> Result<Option<Record>, BlktraceError> {
+    fn record(&mut self) -> Result<Option<IoTrace>, BlktraceError> {
         let begin = self.at;
         if !self.read(0, BYTES)? {
             self.is_cut_off = self.at > begin;
@@ -132,11 +132,11 @@ impl<R: Read> Records<R> {
     }
 }
 
-impl<R: Read> Source for Records<R> {
-    type Item = Record;
+impl<R: Read> Source for IoTraces<R> {
+    type Item = IoTrace;
     type Error = BlktraceError;
 
-    fn next(&mut self) -> Result<Option<(u64, Record)>, BlktraceError> {
+    fn next(&mut self) -> Result<Option<(u64, IoTrace)>, BlktraceError> {
         let Some(record) = self.record()? else { return Ok(None) };
         let (last_ns, processor) = self.last;
         // blkparse -d counts the times of all but notes from the first one on.
@@ -182,13 +182,13 @@ impl Words {
     }
 
     /// The record, and how many bytes of what it says follow.
-    fn record(self, bytes: &[u8], is_long: bool) -> (Record, usize) {
+    fn record(self, bytes: &[u8], is_long: bool) -> (IoTrace, usize) {
         let u32 = |at| self.u32(bytes, at);
         let (process, action, rest) = match is_long {
             true => (u32(28), self.u64(bytes, 32), 40),
             false => (u32(32), u64::from(u32(28)), 36),
         };
-        let record = Record {
+        let record = IoTrace {
             number: u32(4),
             at_ns: self.u64(bytes, 8),
             sector: self.u64(bytes, 16),
