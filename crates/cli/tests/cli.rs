@@ -206,8 +206,10 @@ fn a_job_file_that_leaves_the_file_system_is_refused() {
 fn a_job_that_fio_does_not_understand_is_refused_in_its_words() {
     let scene = Scene::new();
     let run = |job: &str| {
-        let line =
-            format!("run --bed directory:{},/tmp --output out -- fio {job}", scene.typed(""));
+        let line = format!(
+            "run --warm --bed directory:{},/tmp --output out -- fio {job}",
+            scene.typed("")
+        );
         let done = scene.run(&line).exits(2);
         assert!(!scene.path("out").exists(), "a refused run left a folder");
         done
