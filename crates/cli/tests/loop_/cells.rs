@@ -30,7 +30,7 @@ impl Attacked {
     }
 
     #[track_caller]
-    fn is_whole(mut self, scene: &Scene, by: &str) {
+    fn came_through(mut self, scene: &Scene, by: &str) {
         self.victim.is_whole(by);
         self.machine.is_whole();
         drop_disk(&self.victim);
@@ -73,7 +73,7 @@ fn no_way_leads_a_server_out_of_the_cell() {
     for trial in trials(&document) {
         assert_eq!(escaped(&printed(&scene, trial)), [""; 0]);
     }
-    attacked.is_whole(&scene, "a server");
+    attacked.came_through(&scene, "a server");
 }
 
 /// Its LuaJIT calls any function of the C library.
@@ -123,7 +123,7 @@ fn no_way_leads_a_script_of_sysbench_out_of_the_cell() {
         assert!(tried.contains("done\n"), "{said}");
         assert_eq!(escaped(&format!("{tried}done\n")), [""; 0]);
     }
-    attacked.is_whole(&scene, "a script of sysbench");
+    attacked.came_through(&scene, "a script of sysbench");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn no_way_leads_what_is_called_sysbench_out_of_the_cell() {
             assert_eq!(escaped(&scene.read(&said)), [""; 0], "{command}");
         }
     }
-    attacked.is_whole(&scene, "what is called sysbench");
+    attacked.came_through(&scene, "what is called sysbench");
 }
 
 /// A program in the place of mkfs may do what it likes: a hole in mkfs is no more than that. It
@@ -179,5 +179,5 @@ fn no_way_leads_a_tool_of_check_out_of_its_cell() {
     let settings = list(&found["settings"]);
     let told: Vec<&str> = settings.iter().map(|it| text(&it["said"])).collect();
     assert!(!told.is_empty() && told.iter().all(|it| it.contains("tried 2: end")), "{told:#?}");
-    attacked.is_whole(&scene, "a tool of check");
+    attacked.came_through(&scene, "a tool of check");
 }

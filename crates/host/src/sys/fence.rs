@@ -175,7 +175,8 @@ mod tests {
             fence().unwrap();
             tool::run_words(&["cat", "/proc/self/status"]).unwrap()
         };
-        let status = std::thread::spawn(powers).join().unwrap();
+        let thread = std::thread::Builder::new().spawn(powers).unwrap();
+        let status = thread.join().unwrap();
         let of = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             u64::from_str_radix(line.trim(), 16).unwrap()
