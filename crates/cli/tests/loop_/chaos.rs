@@ -68,7 +68,6 @@ fn every_kind_of_fault_is_survived() {
         // At the limit, and when it is in force.
         "limits/command/KILL:lab@2.8",
         "limits/command/KILL:trial@2.9",
-        "limits/command/EIO@write:150",
         "trace/command/KILL:lab@2.8",
         "trace/command/KILL:trial@2.9",
         "sim/command/KILL@openat2:2",
