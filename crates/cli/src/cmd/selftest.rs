@@ -292,7 +292,8 @@ impl Table {
         };
         let done = self.at_step.get(scene).into_iter().flatten();
         let done = done.filter(|(_, step)| steps.contains(step)).count();
-        format!("{done} of {}", steps.len() * chaos::FAULTS)
+        let faults = Scene::parse(scene).map_or(0, chaos::faults);
+        format!("{done} of {}", steps.len() * faults)
     }
 }
 

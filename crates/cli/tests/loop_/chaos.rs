@@ -1,6 +1,6 @@
 //! The program's own campaign of faults: a few points of each kind, and the table of promises.
 
-use crate::support::{Done, Scene};
+use crate::support::{Done, Scene, Started};
 
 /// The promises that every point puts to the test.
 const OF_EACH: [&str; 7] = [
@@ -8,7 +8,7 @@ const OF_EACH: [&str; 7] = [
     "after clean: nothing is mounted",
     "after clean: no loop or zram device is left",
     "after clean: no image, folder or journal of ours is left",
-    "after clean: sysctls, queue settings and control groups are as before",
+    "after clean: sysctls, queues, limits, traces, control groups are as before",
     "after clean: no socket, network interface or shared memory is left",
     "other disks and files are as they were",
 ];
@@ -65,6 +65,11 @@ fn every_kind_of_fault_is_survived() {
         "device/command/KILL:lab@2.2",
         "directory/command/INT:lab@2.7",
         "ram/command/KILL:lab@2.2",
+        // At the limit, and when it is in force.
+        "limits/command/KILL:lab@2.8",
+        "limits/command/KILL:trial@2.9",
+        "trace/command/KILL:lab@2.8",
+        "trace/command/KILL:trial@2.9",
         "sim/command/KILL@openat2:2",
         "sim/command/EIO@write:3",
     ];
@@ -91,6 +96,21 @@ fn points_are_drawn_from_a_seed() {
     let done = campaign(&scene, &words).exits(0);
     all_held(&scene, &done, 6);
     assert!(done.stdout.contains("6 points") && done.stdout.contains("seed 7"), "{}", done.stdout);
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_scene_that_the_machine_has_not_is_left_out_and_says_why() {
+    let scene = Scene::new();
+    let dir = scene.typed("");
+    let words = ["selftest", "--seed", "7", "--dir", &dir, "--point", "uml/command"];
+    let mut command = scene.command(&words);
+    command.env("XDG_CACHE_HOME", scene.path("cache"));
+    let done = Started::new(command).wait().exits(1);
+    let why = "left out: uml/command: its run failed: ";
+    let told = done.stdout.lines().find_map(|line| line.strip_prefix(why));
+    assert!(told.is_some_and(|told| told.contains("kernels get")), "{}", done.stdout);
+    scene.assert_nothing_left();
 }
 
 #[test]

@@ -4,12 +4,13 @@ use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Child;
+use std::sync::{Mutex, PoisonError};
 
 use super::{of, printed, run_plan};
-use crate::support::{Scene, Started, program, tool};
+use crate::support::{Done, Scene, Started, program, tool};
 
 /// A daemon's sockets and a process that are none of the trial's; gone with this.
-struct Machine {
+pub struct Machine {
     folder: tempfile::TempDir,
     _sockets: [UnixListener; 2],
     process: Child,
@@ -29,15 +30,39 @@ const WITHOUT_KEYS: &str = r#"my ($type, $name) = ("user", "fsverdict-test");
     $key > 0 && syscall(250, 9, $key, -4) == 0 or die "the key is gone: $!\n""#;
 
 impl Machine {
-    fn new() -> Machine {
+    pub fn new() -> Machine {
         // Where databases and LXD have theirs: not in /run.
         let folder = tempfile::tempdir_in("/var/lib").unwrap();
         let name = SocketAddr::from_abstract_name(folder.path().as_os_str().as_encoded_bytes());
         let by_name = UnixListener::bind_addr(&name.unwrap()).unwrap();
         let by_path = UnixListener::bind(folder.path().join("socket")).unwrap();
-        let process = program("sleep").arg("600").spawn().unwrap();
+        let process = program("sleep").arg("6000").spawn().unwrap();
         Machine { folder, _sockets: [by_path, by_name], process }
     }
+
+    /// What [`CALLS`] is told: the sockets' folder, the process, and our IPC namespace.
+    pub fn words(&self) -> [String; 3] {
+        let ipc = fs::read_link("/proc/self/ns/ipc").unwrap().display().to_string();
+        [self.folder.path().display().to_string(), self.process.id().to_string(), ipc]
+    }
+
+    #[track_caller]
+    pub fn is_whole(&mut self) {
+        assert!(self.process.try_wait().unwrap().is_none(), "the process was ended");
+    }
+}
+
+/// A command, from a session with keys, and with a file that was left open as 9.
+pub fn with_keys(scene: &Scene, words: &[&str]) -> Done {
+    // Root's keyring is the machine's.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = program("sh");
+    command.args(["-c", "exec 9>>left-open; exec \"$@\"", "sh", "perl", "-e", WITH_KEYS]);
+    command.args(words).current_dir(scene.path(""));
+    let done = Started::new(command).wait();
+    tool("perl", &["-e", WITHOUT_KEYS]).unwrap();
+    done
 }
 
 impl Drop for Machine {
@@ -47,12 +72,13 @@ impl Drop for Machine {
 }
 
 /// Says what it could do. What sets something of the machine sets it as it is.
-const CALLS: &str = r#"
+pub const CALLS: &str = r#"
 use Errno;
 use Socket;
 my ($folder, $process, $ipc) = @ARGV;
 sub call { my ($number, @words) = @_; syscall($number, @words) }
 sub tried { my ($what, $answer) = @_; print "escaped: $what\n" if $answer >= 0; }
+tried "what is open as 9", open(my $nine, ">&=", 9) ? 0 : -1;
 # For lack of a right, or of the call in this kernel: not for what it was given.
 sub refused {
     my ($what, $answer) = @_;
@@ -67,8 +93,11 @@ sub connected {
 connected "a socket by its path", "$folder/socket\0";
 # Landlock's sixth version, of Linux 6.12, knows such names.
 connected "a socket by its name", "\0$folder" if call(444, 0, 0, 1) >= 6;
-tried "signal", kill("KILL", $process) - 1;
-tried "pidfd_send_signal", call(424, call(434, $process, 0), 9, 0, 0);
+# Who has no process numbers of its own is kept from signals by Landlock's sixth version.
+if (-e "/proc/$$" || call(444, 0, 0, 1) >= 6) {
+    tried "signal", kill("KILL", $process) - 1;
+    tried "pidfd_send_signal", call(424, call(434, $process, 0), 9, 0, 0);
+}
 tried "pidfd_getfd of the trial", call(438, call(434, 1, 0), 0, 0);
 my ($keyring) = map { /^(\w+) .* _uid\.0:/ ? hex $1 : () } `cat /proc/keys`;
 refused "a keyring of root's", call(250, 8, $keyring, -3);
@@ -139,18 +168,12 @@ print "done\n";
 fn no_system_call_leads_out_of_the_cell() {
     let scene = Scene::new();
     let mut machine = Machine::new();
-    let [folder, process] =
-        [machine.folder.path().display().to_string(), machine.process.id().to_string()];
-    let ipc = fs::read_link("/proc/self/ns/ipc").unwrap().display().to_string();
+    let [folder, process, ipc] = machine.words();
     for map in ["--warm", "--map=/no-such-data=."] {
-        let mut command = program("sh");
-        command.args(["-c", "exec 9>>left-open; exec \"$@\"", "sh", "perl", "-e", WITH_KEYS]);
-        command.args([env!("CARGO_BIN_EXE_fsverdict"), "run", "--json", "-", "--output", "run"]);
-        command.args(["--fs", "ext4,ext4", "--size", "64M", "--rounds", "1"]);
-        command.args([map, "--", "perl", "-e", CALLS, &folder, &process, &ipc]);
-        command.current_dir(scene.path(""));
-        let done = Started::new(command).wait();
-        tool("perl", &["-e", WITHOUT_KEYS]).unwrap();
+        let words = ["run", "--json", "-", "--output", "run", "--fs", "ext4,ext4", "--rounds", "1"];
+        let more = ["--size", "64M", map, "--", "perl", "-e", CALLS, &folder, &process, &ipc];
+        let us = env!("CARGO_BIN_EXE_fsverdict");
+        let done = with_keys(&scene, &[&[us], &words[..], &more].concat());
         let document = done.exits(0).json();
         assert!(document["run"]["host"]["keys"].is_string(), "{document:#}");
         for trial in of(&document, "ext4") {
@@ -158,7 +181,7 @@ fn no_system_call_leads_out_of_the_cell() {
         }
         fs::remove_dir_all(scene.path("run")).unwrap();
     }
-    assert!(machine.process.try_wait().unwrap().is_none(), "the process was ended");
+    machine.is_whole();
     drop(machine);
     scene.assert_nothing_left();
 }

@@ -5,6 +5,7 @@ mod applications;
 mod audits;
 mod beds;
 mod blocks;
+mod cells;
 mod chaos;
 mod checked;
 mod confined;

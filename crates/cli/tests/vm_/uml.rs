@@ -130,6 +130,27 @@ fn file_systems_that_a_machine_has_not_are_measured_in_it() {
 }
 
 #[test]
+#[ignore = "needs root, and fetches a kernel: run ./test"]
+fn runs_in_it_that_are_broken_leave_nothing_and_go_on() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let mut points = vec!["uml/command/KILL:lab@2.6", "uml/command/KILL:machine@2.8"];
+    // What makes its layers.
+    if ["/usr/sbin/dmsetup", "/sbin/dmsetup"].iter().any(|it| Path::new(it).exists()) {
+        points.push("uml-layers/command/KILL:machine@2.3");
+    }
+    let dir = scene.typed("");
+    let mut words = vec!["selftest", "--seed", "7", "--dir", &dir];
+    words.extend(points.iter().flat_map(|point| ["--point", point]));
+    let done = started(&scene, &words).wait().exits(0);
+    let all = format!("{} points, 0 whose time did not come", points.len());
+    assert!(done.stdout.contains(&all), "{}", done.stdout);
+    scene.assert_nothing_left();
+}
+
+#[test]
 #[ignore = "fetches a kernel: run ./test"]
 fn modules_and_settings_come_along_by_any_path() {
     if !is_there() {

@@ -55,6 +55,13 @@ pub fn remove(run: &Token) -> io::Result<()> {
     }
 }
 
+/// The names of those that there are of runs, of this program or another.
+pub fn instances() -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(Tracefs::open()?.folder.join("instances"))?;
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().display().to_string()));
+    Ok(names.filter(|name| name.starts_with(PREFIX)).collect())
+}
+
 /// What the kernel says of an event (`exceptions/page_fault_user`): its number, and where its
 /// fields are.
 pub fn format_of(event: &str) -> io::Result<String> {

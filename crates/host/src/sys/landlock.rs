@@ -14,6 +14,9 @@ const WRITE_FILE: u64 = 1 << 1;
 const TRUNCATE: u64 = 1 << 14;
 const CHANGES_OF_V2: u64 = WRITE_FILE | (0b11_1111_1111 << 4);
 const CREATE_RULESET_VERSION: u32 = 1;
+/// LANDLOCK_SCOPE_*, the third word of struct landlock_ruleset_attr after files and network.
+const ABSTRACT_SOCKETS: u64 = 1;
+const SIGNALS: u64 = 1 << 1;
 const RULE_PATH_BENEATH: u32 = 1;
 
 #[repr(C, packed)]
@@ -84,9 +87,12 @@ fn allow(rules: &OwnedFd, at: &Path, access: u64) -> io::Result<()> {
 /// Rules by which no abstract socket can be connected to but those of whom they hold for (Linux
 /// 6.12, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). Mounts and namespaces are left alone.
 pub fn rules_of_sockets() -> io::Result<OwnedFd> {
-    const ABSTRACT_SOCKETS: u64 = 1;
-    // struct landlock_ruleset_attr: files, network, scope.
     ruleset(&[0, 0, ABSTRACT_SOCKETS])
+}
+
+/// [`rules_of_sockets`], and no signal reaches whom they do not hold for (LANDLOCK_SCOPE_SIGNAL).
+pub fn rules_of_sockets_and_signals() -> io::Result<OwnedFd> {
+    ruleset(&[0, 0, ABSTRACT_SOCKETS | SIGNALS])
 }
 
 fn ruleset(handled: &[u64]) -> io::Result<OwnedFd> {

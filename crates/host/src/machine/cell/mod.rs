@@ -40,8 +40,9 @@ pub struct Ground {
     pub shut: Vec<PathBuf>,
     /// A folder that may be written until the cells are sealed, and is only read from then on.
     pub kept_back: Option<PathBuf>,
-    /// It is for tools that have our powers: they are shown no processes, for `/proc/PID/root` and
-    /// `/proc/PID/fd` of another lead them out (proc_pid_root(5)).
+    /// It is for tools that have some of our powers: they are shown no processes, for
+    /// `/proc/PID/root` and `/proc/PID/fd` of another lead them out (proc_pid_root(5)), and no
+    /// terminal, for they are in our session.
     pub for_tools: bool,
 }
 
@@ -206,14 +207,14 @@ pub fn make(ground: &Ground, user: &OwnedFd, is_sealed: bool) -> Result<Cell, Ce
 }
 
 /// Nodes that tools of file systems tell the kernel by, where there are such.
-const CONTROLS: [&str; 2] = ["/dev/btrfs-control", "/dev/zfs"];
+const CONTROLS: [&str; 1] = ["/dev/btrfs-control"];
 
 /// In [`among`]: a file that can be made there, in memory.
 pub const IMAGE: &str = "/dev/shm/image";
 
 /// Has `tools` run where they find no device but `devices`, and can write nowhere else: what a plan
-/// has for their command lines may name other disks and files. They have our powers, and their
-/// mounts are gone when they are done.
+/// has for their command lines may name other disks and files. Of our powers they have those that
+/// their work takes ([`sys::fence`]), and their mounts are gone when they are done.
 pub fn among<T: Send>(
     devices: &[impl AsRef<Path>],
     tools: impl FnOnce() -> T + Send,
@@ -234,7 +235,11 @@ pub fn among_in<T: Send>(
     let failed = || Err(CellError::of("a thread")(io::Error::other("it did not end well")));
     std::thread::scope(|scope| {
         // The thread gets mounts of its own, and a root of its own; both go with it.
-        let confined = || tree::grow(&ground, true).map(|_grown| tools());
+        let confined = || {
+            let _grown = tree::grow(&ground, true)?;
+            sys::fence().map_err(CellError::of("tools"))?;
+            Ok(tools())
+        };
         let thread = std::thread::Builder::new().spawn_scoped(scope, confined);
         thread.map_err(CellError::of("a thread"))?.join().unwrap_or_else(|_| failed())
     })

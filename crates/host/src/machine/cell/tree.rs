@@ -317,7 +317,8 @@ fn escaped(path: &Path) -> String {
 /// mounted, since a user namespace can make none.
 fn devices(ground: &Ground, at: &Path) -> io::Result<()> {
     sys::mount_virtual(c"tmpfs", at, "mode=755")?;
-    let nodes = NODES.iter().map(|name| Path::new("/dev").join(name));
+    let nodes = NODES.iter().filter(|name| !ground.for_tools || **name != "tty");
+    let nodes = nodes.map(|name| Path::new("/dev").join(name));
     for node in nodes.filter(|node| node.exists()).chain(ground.devices.iter().cloned()) {
         let there = at.join(node.strip_prefix("/dev").unwrap_or(&node));
         place_for(&node, &there)?;

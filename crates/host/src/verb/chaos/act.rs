@@ -22,6 +22,8 @@ use crate::sys;
 const PAUSE: Duration = Duration::from_millis(2);
 /// A run of a few seconds that is not done after this hangs, on a slow and busy machine, too.
 const PATIENCE: Duration = Duration::from_secs(1800);
+/// For so long what a run said is read when it is over, on a busy machine, unless it all has been.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// For so long a stopped run stays stopped.
 const STOPPED: Duration = Duration::from_millis(50);
 
@@ -135,10 +137,11 @@ impl<'a> Acting<'a> {
                 break;
             }
         }
-        while let Ok(line) = self.news.recv_timeout(PAUSE) {
+        self.ended.elapsed_ms = self.start.elapsed().as_millis() as u64;
+        // Why a run that was short ended is in its last words; who else has the pipe may keep it.
+        while let Ok(line) = self.news.recv_timeout(LAST_WORDS) {
             self.hear(&line);
         }
-        self.ended.elapsed_ms = self.start.elapsed().as_millis() as u64;
         Ok(self.ended)
     }
 
@@ -230,9 +233,7 @@ impl<'a> Acting<'a> {
                 let below = |it: &u32| Some(*it) != trial && descends(*it, parent, &trials);
                 processes.into_iter().filter(below).collect()
             }
-            Victim::Machine => {
-                processes.into_iter().filter(|it| name(*it).starts_with("qemu")).collect()
-            }
+            Victim::Machine => processes.into_iter().filter(|it| is_machine(&name(*it))).collect(),
         }
     }
 }
@@ -251,6 +252,11 @@ fn others() -> BTreeSet<u32> {
 
 fn name(process: u32) -> String {
     name_and_parent(Path::new("/"), process).map_or(String::new(), |(name, _)| name)
+}
+
+/// The process of that name is QEMU's, or a User Mode Linux.
+fn is_machine(name: &str) -> bool {
+    name.starts_with("qemu") || name == "linux"
 }
 
 /// The process is `fsverdict trial`, and not what started it in its namespaces.

@@ -16,13 +16,16 @@ use crate::{sys, tool, undo};
 const MIB: u64 = 1 << 20;
 /// The disk on which the runs' folders and images lie.
 const DISK_BYTES: u64 = 384 * MIB;
-/// Memory for beds in memory.
-const MEMORY: &str = "size=96m,mode=1777";
+/// Memory for beds in memory, or for a kernel that is a process.
+const MEMORY: &str = "size=320m,mode=1777";
 const BED_BYTES: u64 = 20 * MIB;
 /// Devices in compressed memory belong to the whole machine: a campaign knows its own by an odd
 /// size, which another's has not.
 const ZRAM_STEP_BYTES: u64 = 4096;
 const ZRAM_SIZES: u64 = 1021;
+/// Rules of limits, too: a campaign knows its own by an odd number of requests, of which no run of
+/// a second has so many.
+const IOPS: u64 = 200_000;
 /// What is behind the disk that is not to be touched.
 const STRANGER: &str = "own/stranger.img";
 const STRANGERS_BYTES: usize = 1 << 20;
@@ -50,6 +53,7 @@ pub struct Ground {
     /// Somebody else's disk, which stays attached.
     _stranger: File,
     zram_bytes: u64,
+    iops: u64,
 }
 
 impl Ground {
@@ -72,8 +76,9 @@ impl Ground {
         let device = attached(&disk.join("own/device.img"), &vec![0; BED_BYTES as usize])?;
         let (_, stranger) = attached(&disk.join(STRANGER), &[b's'; STRANGERS_BYTES])?;
         fs::write(disk.join("one/stranger"), "precious")?;
-        let zram_bytes = BED_BYTES + ZRAM_STEP_BYTES * (1 + seed % ZRAM_SIZES);
-        Ok(Ground { program, folder, device, _stranger: stranger, zram_bytes })
+        let own = 1 + seed % ZRAM_SIZES;
+        let (zram_bytes, iops) = (BED_BYTES + ZRAM_STEP_BYTES * own, IOPS + own);
+        Ok(Ground { program, folder, device, _stranger: stranger, zram_bytes, iops })
     }
 
     /// The disk of the runs.
@@ -84,6 +89,11 @@ impl Ground {
     /// The size of beds in compressed memory.
     pub fn zram_bytes(&self) -> u64 {
         self.zram_bytes
+    }
+
+    /// How many requests a second limits let through.
+    pub fn iops(&self) -> u64 {
+        self.iops
     }
 
     /// The run's folder.

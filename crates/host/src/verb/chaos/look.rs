@@ -10,6 +10,7 @@ use super::ground::Ground;
 use super::promise::Promise;
 use crate::bed::own;
 use crate::machine::folder::entries;
+use crate::machine::tracing;
 use crate::{machine, sys, undo};
 
 /// How long something that is about to go is waited for: udev, the kernel's own clean-up, and other
@@ -126,7 +127,20 @@ fn devices(ground: &Ground) -> BTreeSet<String> {
             _ => false,
         };
     }
+    found.extend(upon(&found));
     found
+}
+
+/// Loop devices upon those: where limits hold requests down.
+fn upon(found: &BTreeSet<String>) -> Vec<String> {
+    let ours = |node: &str| found.iter().any(|it| it.split(' ').next() == Some(node));
+    let blocks = entries("/sys/block").filter_map(|block| {
+        let backing = fs::read_to_string(block.join("loop/backing_file")).ok()?;
+        let name = block.file_name()?.display().to_string();
+        let node = backing.trim().strip_prefix("/dev/")?;
+        ours(node).then(|| format!("{name} upon {node}"))
+    });
+    blocks.collect()
 }
 
 /// Our tmpfs is none of another namespace, though images there are called the same.
@@ -165,8 +179,26 @@ fn settings(ground: &Ground) -> BTreeSet<String> {
         Some(format!("{} = {}", path.display(), value.trim()))
     };
     let mut found: BTreeSet<String> = files.filter_map(shown).collect();
-    groups(Path::new("/sys/fs/cgroup"), &tokens(&ground.run()), &mut found);
+    let tokens = tokens(&ground.run());
+    groups(Path::new("/sys/fs/cgroup"), &tokens, &mut found);
+    found.extend(rules(ground.iops()));
+    // A machine without tracefs has none.
+    let traces = tracing::instances().unwrap_or_default().into_iter();
+    found.extend(traces.filter(|name| tokens.iter().any(|token| name.contains(token))));
     found
+}
+
+/// Rules of version 1's limits that let so many requests through, on whatever device.
+fn rules(iops: u64) -> Vec<String> {
+    let folder = Path::new("/sys/fs/cgroup/blkio");
+    let own = format!(" {iops}");
+    let of_way = |way: &str| {
+        let name = format!("blkio.throttle.{way}_iops_device");
+        let text = fs::read_to_string(folder.join(&name)).unwrap_or_default();
+        let its = text.lines().filter(|line| line.ends_with(&own));
+        its.map(|line| format!("{name}: {line}")).collect::<Vec<_>>()
+    };
+    ["read", "write"].into_iter().flat_map(of_way).collect()
 }
 
 /// The names under which the labs of the run have made things: other runs of the machine have

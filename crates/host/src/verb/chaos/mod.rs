@@ -25,8 +25,8 @@ use act::Ended;
 use ground::Ground;
 pub use ground::start_within;
 use look::Seen;
-pub use point::{FAULTS, Point};
 use point::{Fault, Known, Means};
+pub use point::{Point, faults};
 pub use promise::{PROMISES, Promise, Tried};
 pub use scene::Scene;
 use trace::Calls;
@@ -163,10 +163,10 @@ fn open(
     let records = records(ground)?;
     let of_scene: Vec<Point> =
         wanted.points.iter().filter(|point| point.scene == scene).cloned().collect();
-    if scene.bed == scene::VIRTUAL {
+    if scene.is_slow() {
         // They are killed at random moments alone.
         known.steps.clear();
-    } else if of_scene.is_empty() {
+    } else if of_scene.is_empty() && !scene.has_guests() {
         unbroken(ground, scene, &trace::options(&ground.trace(), None))?;
         let steps: BTreeSet<String> = known.steps.iter().cloned().collect();
         let text = fs::read(ground.trace())?;
@@ -184,8 +184,8 @@ fn open(
 }
 
 fn unbroken(ground: &Ground, scene: Scene, before: &[String]) -> Result<Ended, HostError> {
-    let erase = prepare(ground, scene)?;
-    let ended = act::run(ground, before, &words(erase.as_deref()))?;
+    let allowed = prepare(ground, scene)?;
+    let ended = act::run(ground, before, &words(allowed.as_deref()))?;
     look::until_alone();
     match ended.code() {
         Some(code) if WHOLE.contains(&code) => Ok(ended),
@@ -206,19 +206,25 @@ fn failure(ground: &Ground, before: &[Record]) -> Option<String> {
     })
 }
 
-/// An empty disk with the plan; gives what may be erased, where the bed is a disk.
+/// An empty disk with the plan; gives what the command line has to allow: to erase a disk, or to
+/// run in a process of ours.
 fn prepare(ground: &Ground, scene: Scene) -> Result<Option<String>, HostError> {
     ground.clear(scene.bed == scene::DEVICE)?;
     let disk = ground.disk();
-    let plan = scene.plan(&disk.display().to_string(), &ground.device(), ground.zram_bytes());
+    let (disk_text, device) = (disk.display().to_string(), ground.device());
+    let [zram_bytes, iops] = [ground.zram_bytes(), ground.iops()];
+    let plan = scene.plan(&scene::On { disk: &disk_text, device: &device, zram_bytes, iops });
     fs::write(disk.join("plan.toml"), plan)?;
-    let erase = || format!("--erase={}=ext4,ext2,ext3", ground.device());
-    Ok((scene.bed == scene::DEVICE).then(erase))
+    Ok(match scene.bed {
+        scene::DEVICE => Some(format!("--erase={}=ext4,ext2,ext3", ground.device())),
+        _ if scene.is_user_mode() => Some("--place=uml".into()),
+        _ => None,
+    })
 }
 
-fn words(erase: Option<&str>) -> Vec<&str> {
+fn words(allowed: Option<&str>) -> Vec<&str> {
     let words = ["run", "plan.toml", "--output", "run", "--progress", "json"];
-    words.into_iter().chain(erase).collect()
+    words.into_iter().chain(allowed).collect()
 }
 
 /// The records of the run, by number.
@@ -236,22 +242,22 @@ fn records(ground: &Ground) -> Result<Vec<Record>, HostError> {
 
 /// Puts all promises to the test at one point.
 fn attempt(ground: &Ground, point: Point, unbroken: &[Record]) -> Result<Outcome, HostError> {
-    let erase = prepare(ground, point.scene)?;
+    let allowed = prepare(ground, point.scene)?;
     let before = Seen::now(ground);
     let mut trying = Trying { ground, point, before, tried: Vec::new(), kills: 0 };
-    let ended = act::run_with(ground, &trying.point, &words(erase.as_deref()))?;
+    let ended = act::run_with(ground, &trying.point, &words(allowed.as_deref()))?;
     let step = if ended.step.is_empty() { trace::BETWEEN } else { &ended.step };
     trying.point.step = step.into();
     let is_alone = look::until_alone();
     ground.make_room()?;
     trying.is_broken(&ended, is_alone)?;
     if let Some(again) = trying.killed_again(&ended) {
-        let words = trying.words_to_go_on(erase.as_deref())?;
+        let words = trying.words_to_go_on(allowed.as_deref())?;
         let ended = act::run_with(ground, &again, &words)?;
         let is_alone = look::until_alone();
         trying.is_broken(&ended, is_alone)?;
     }
-    trying.resumed(erase.as_deref(), &ended, unbroken)?;
+    trying.resumed(allowed.as_deref(), &ended, unbroken)?;
     trying.records_are_kept(&ended.records);
     let Trying { point, tried, kills, .. } = trying;
     Ok(Outcome { point, is_hit: ended.is_hit, kills, tried })
@@ -361,8 +367,8 @@ impl Trying<'_> {
     }
 
     /// What a run goes on with; one that had not begun begins.
-    fn words_to_go_on<'e>(&self, erase: Option<&'e str>) -> Result<Vec<&'e str>, HostError> {
-        let mut words = words(erase);
+    fn words_to_go_on<'w>(&self, allowed: Option<&'w str>) -> Result<Vec<&'w str>, HostError> {
+        let mut words = words(allowed);
         if self.ground.run().join("run.json").exists() {
             words.splice(1..4, ["--resume", "run"]);
         } else if self.ground.run().exists() {
@@ -374,13 +380,13 @@ impl Trying<'_> {
     /// The run goes on to its end.
     fn resumed(
         &mut self,
-        erase: Option<&str>,
+        allowed: Option<&str>,
         ended: &Ended,
         unbroken: &[Record],
     ) -> Result<(), HostError> {
         let had = records(self.ground).unwrap_or_default();
         let is_whole = had.iter().all(Record::is_measured);
-        let words = self.words_to_go_on(erase)?;
+        let words = self.words_to_go_on(allowed)?;
         let resumed = act::run(self.ground, &[], &words)?;
         let is_alone = look::until_alone();
         let panicked = resumed.said.contains("panicked at");

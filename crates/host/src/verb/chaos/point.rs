@@ -34,13 +34,16 @@ pub const SIGNALS: [(&str, i32, Means); 12] = [
     ("SEGV", libc::SIGSEGV, Means::Death),
     ("XCPU", libc::SIGXCPU, Means::Death),
 ];
-/// Those that every step of every bed meets.
+/// How many of them every step of every bed meets, from the first on.
 const OF_EVERY_STEP: usize = 4;
 const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
-/// How many kinds of fault every step of every bed is to meet.
-pub const FAULTS: usize = OF_EVERY_STEP + ERRORS.len();
 /// How many moments a scene is killed at, besides its steps.
 const MOMENTS: usize = 8;
+
+/// How many kinds of fault every step of a scene is to meet: no kernel runs under strace(1).
+pub fn faults(scene: Scene) -> usize {
+    OF_EVERY_STEP + if scene.has_guests() { 0 } else { ERRORS.len() }
+}
 
 /// Who gets a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +62,7 @@ const VICTIMS: [(&str, Victim); 4] = [
     ("lab", Victim::Lab),
     ("trial", Victim::Trial),
     ("work", Victim::Work),
-    ("qemu", Victim::Machine),
+    ("machine", Victim::Machine),
 ];
 
 /// What is done.
@@ -235,8 +238,11 @@ fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Po
         }
         let elsewhere = [TRIAL - 1, TRIAL + 1];
         kills.extend(elsewhere.map(|trial| point(Fault::Signal(0, Victim::Lab), trial)));
-        let of_trial = [Victim::Trial, Victim::Work].map(|victim| Fault::Signal(0, victim));
-        kills.extend(of_trial.map(|fault| point(fault, TRIAL)));
+        let of_trial: &[Victim] = match scene.has_guests() {
+            true => &[Victim::Machine],
+            false => &[Victim::Trial, Victim::Work],
+        };
+        kills.extend(of_trial.iter().map(|victim| point(Fault::Signal(0, *victim), TRIAL)));
         others.push(point(Fault::Full, TRIAL));
     }
 }
@@ -284,7 +290,7 @@ fn at_moments(
         for which in 1..OF_EVERY_STEP {
             list.push(point(which, Victim::Lab));
         }
-        if scene.bed == super::scene::VIRTUAL {
+        if scene.is_slow() {
             every.push(point(0, Victim::Machine));
         }
     }
@@ -324,6 +330,7 @@ mod tests {
             "loop/fio/KILL:work@2.9",
             "sim/command/INT:lab@130ms",
             "loop/tree/KILL@mkdirat:2",
+            "uml-layers/command/KILL:machine@2.5",
         ] {
             assert_eq!(Point::parse(name).map(|it| it.to_string()).as_deref(), Some(name));
         }

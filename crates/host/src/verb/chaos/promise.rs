@@ -13,7 +13,7 @@ pub enum Promise {
     Devices,
     /// Images, folders, journals.
     Files,
-    /// Settings of the kernel.
+    /// Settings of the kernel, rules of limits, instances of its tracing.
     Settings,
     /// Sockets, interfaces, shared memory.
     Open,
@@ -36,7 +36,10 @@ pub const PROMISES: [(Promise, &str); 12] = [
     (Promise::Mounts, "after clean: nothing is mounted"),
     (Promise::Devices, "after clean: no loop or zram device is left"),
     (Promise::Files, "after clean: no image, folder or journal of ours is left"),
-    (Promise::Settings, "after clean: sysctls, queue settings and control groups are as before"),
+    (
+        Promise::Settings,
+        "after clean: sysctls, queues, limits, traces, control groups are as before",
+    ),
     (Promise::Open, "after clean: no socket, network interface or shared memory is left"),
     (Promise::Strangers, "other disks and files are as they were"),
     (Promise::Records, "the records of ended trials are unchanged, byte for byte"),

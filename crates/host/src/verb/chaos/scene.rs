@@ -23,10 +23,33 @@ pub const DEVICE: &str = "device";
 pub const SIMULATED: &str = "sim";
 /// Where virtual machines do.
 pub const VIRTUAL: &str = "vm";
+/// The same with ZFS, whose module has to be there for the machine's kernel.
+const POOL: &str = "vm-zfs";
+/// Where kernels do that are processes: User Mode Linux.
+const USER_MODE: &str = "uml";
+/// The same with layers below the file systems, of which the kernel there has more than others.
+const LAYERS: &str = "uml-layers";
+/// Images whose requests are held down.
+const LIMITED: &str = "limits";
+/// Images whose requests are recorded.
+const TRACED: &str = "trace";
 
 /// The beds, those of real trials first.
-const BEDS: [&str; 8] =
-    ["loop", "ram", "zram", "partitions", DEVICE, "directory", SIMULATED, VIRTUAL];
+const BEDS: [&str; 13] = [
+    "loop",
+    "ram",
+    "zram",
+    "partitions",
+    DEVICE,
+    "directory",
+    LIMITED,
+    TRACED,
+    SIMULATED,
+    USER_MODE,
+    LAYERS,
+    VIRTUAL,
+    POOL,
+];
 
 /// The kinds of work, each with its lines of a plan. The first counts what it does, so that its
 /// figure depends on the seed alone; it has all the commands that a workload may have.
@@ -71,6 +94,19 @@ pub fn all() -> Vec<Scene> {
     on_each.chain(of_each).collect()
 }
 
+/// What a plan names of the campaign's.
+#[derive(Debug)]
+pub struct On<'a> {
+    /// Its disk's folder.
+    pub disk: &'a str,
+    /// The node that may be erased.
+    pub device: &'a str,
+    /// The size of beds in compressed memory.
+    pub zram_bytes: u64,
+    /// How many requests a second are let through.
+    pub iops: u64,
+}
+
 impl Scene {
     /// The scene of that name, `BED/WORK`.
     pub fn parse(text: &str) -> Option<Scene> {
@@ -82,7 +118,22 @@ impl Scene {
 
     /// Trials are processes of this machine, which say their steps.
     pub fn is_real(self) -> bool {
-        ![SIMULATED, VIRTUAL].contains(&self.bed)
+        self.bed != SIMULATED && !self.has_guests()
+    }
+
+    /// Each trial is a kernel's of its own.
+    pub fn has_guests(self) -> bool {
+        [VIRTUAL, POOL, USER_MODE, LAYERS].contains(&self.bed)
+    }
+
+    /// Its guests are processes of ours, which a run has to be allowed.
+    pub fn is_user_mode(self) -> bool {
+        [USER_MODE, LAYERS].contains(&self.bed)
+    }
+
+    /// It boots so slowly that each point is a moment, and none a step.
+    pub fn is_slow(self) -> bool {
+        [VIRTUAL, POOL].contains(&self.bed)
     }
 
     /// What is counted is the same whenever it is done again: the metrics for which that holds, of
@@ -95,28 +146,44 @@ impl Scene {
     /// every step, and a point with virtual machines takes as long as ten others.
     pub fn pauses(self) -> u32 {
         match self.bed {
-            VIRTUAL => 7,
+            POOL => 15,
+            VIRTUAL | LAYERS => 7,
+            USER_MODE => 3,
             SIMULATED => 1,
             _ if self.work == WORKS[0].0 => 0,
             _ => 1,
         }
     }
 
-    /// Its plan, on the campaign's own `disk` and `device`, or in compressed memory of that size.
-    pub fn plan(self, disk: &str, device: &str, zram_bytes: u64) -> String {
+    /// Its plan.
+    pub fn plan(self, on: &On) -> String {
+        let On { disk, device, zram_bytes, iops } = on;
         let bed = match self.bed {
             "ram" => "kind = \"ram\", size = \"20M\"".into(),
             "zram" => format!("kind = \"ram\", zram = true, size = {zram_bytes}"),
             DEVICE => format!("kind = \"device\", paths = [\"{device}\"]"),
             "directory" => format!("kind = \"directory\", paths = [\"{disk}/one\"]"),
+            LIMITED => format!("size = \"20M\", limits = {{ iops = {iops} }}"),
+            POOL => "size = \"96M\"".into(),
             _ => "size = \"20M\"".to_string(),
         };
         let lines = WORKS.iter().find(|(work, _)| *work == self.work).map_or("", |(_, it)| it);
         let lines = lines.replace("RECORDING", &format!("{disk}/recording.calls"));
-        let rounds = if self.bed == VIRTUAL { 1 } else { 2 };
-        let place = if self.is_real() { "local" } else { self.bed };
+        let rounds = if self.is_slow() { 1 } else { 2 };
+        let place = match self.bed {
+            SIMULATED => SIMULATED,
+            VIRTUAL | POOL => VIRTUAL,
+            USER_MODE | LAYERS => USER_MODE,
+            _ => "local",
+        };
+        let more = match self.bed {
+            TRACED => "probes = [\"trace\"]",
+            // Its memory is a file in the campaign's own.
+            USER_MODE | LAYERS => "vm = { memory = \"192M\" }",
+            _ => "",
+        };
         format!(
-            "seed = 5\nplace = \"{place}\"\nbed = {{ {bed} }}\n\
+            "seed = 5\nplace = \"{place}\"\n{more}\nbed = {{ {bed} }}\n\
              judgement = {{ rounds = {rounds} }}\n\
              {}\n[[workload]]\nname = \"work\"\n{lines}\n",
             self.contenders(disk),
@@ -133,6 +200,10 @@ impl Scene {
                      \"{start}\", \"100%\"]"
                 )
             }),
+            // Made by a tool that more machines have than md's and LVM's.
+            LAYERS => ["flush", "write"]
+                .map(|what| format!("file_system = \"ext4\"\nlayers = [\"delay:{what}=1ms\"]")),
+            POOL => ["zfs", "ext4"].map(|name| format!("file_system = \"{name}\"")),
             _ => ["ext4", "ext2"].map(|name| format!("file_system = \"{name}\"")),
         };
         let sysctl = match self.is_real() {
@@ -161,7 +232,8 @@ mod tests {
         let scenes = all();
         assert_eq!(scenes.len(), BEDS.len() + WORKS.len() - 1);
         for scene in scenes {
-            let plan = scene.plan("/x", "/dev/loop9", 20 << 20);
+            let on = On { disk: "/x", device: "/dev/loop9", zram_bytes: 20 << 20, iops: 9000 };
+            let plan = scene.plan(&on);
             Plan::parse(&plan).unwrap_or_else(|error| panic!("{scene}: {error}\n{plan}"));
             assert_eq!(Scene::parse(&scene.to_string()), Some(scene));
         }
