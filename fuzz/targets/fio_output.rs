@@ -20,6 +20,10 @@ mod workload {
     }
 }
 
+mod machine {
+    pub use fsverdict_host::plain;
+}
+
 use workload::fio::{jobs, output};
 
 fuzz_target!(|text: &str| {

@@ -50,8 +50,8 @@ impl Pattern {
             return Err(format!("figure {metric}: nothing that the command printed is {regex:?}"));
         };
         let word = found.get(1).or_else(|| found.get(0)).map_or("", |it| it.as_str()).trim();
-        match parsed(word) {
-            Some(value) if value.is_finite() => Ok(self.of(metric, value * self.factor)),
+        match parsed(word).map(|value| value * self.factor) {
+            Some(value) if value.is_finite() => Ok(self.of(metric, value)),
             _ => {
                 Err(format!("figure {metric}: {word:?} is not a number: put it in a group, (...)"))
             }
@@ -191,9 +191,10 @@ mod tests {
             ("ops (\\d+):count", "nothing that the command printed is \"ops (\\\\d+)\""),
             ("rate: (\\S+) (", "without closing"),
             ("rate", "\"rate\" is not a number: put it in a group"),
+            ("\\S+$:MB/s", "\"1e308\" is not a number: put it in a group"),
             (":MB/s", "has no expression"),
         ] {
-            let error = read(pattern, "rate: 5\n").unwrap_err();
+            let error = read(pattern, "rate: 5\nmore: 1e308").unwrap_err();
             assert!(error.contains(says), "{pattern}: {error}");
         }
     }

@@ -59,12 +59,13 @@ const PROGRAMS: [Program; 13] = [
 ];
 
 /// The figures that known programs have printed. Where one ran several times, those of its second
-/// run end with `_2`.
+/// run end with `_2`. What is no number in our units, as 1e308 MiB, is none.
 pub fn read(text: &str) -> Vec<Sample> {
     let mut figures: Vec<Sample> = Vec::new();
     let is_its = |program: &&Program| program.marks.iter().any(|mark| text.contains(mark));
     let programs = PROGRAMS.iter().filter(is_its);
-    for mut figure in programs.flat_map(|program| (program.read)(text)) {
+    let printed = programs.flat_map(|program| (program.read)(text));
+    for mut figure in printed.filter(|figure| figure.value.is_finite()) {
         let same = |it: &&Sample| {
             let rest = it.metric.strip_prefix(&figure.metric);
             rest.is_some_and(|rest| rest.is_empty() || numbered(rest))
@@ -136,6 +137,15 @@ mod tests {
         for line in ["cp dbench.txt x", "man dbench", "grep -r dbench .", "./bench.sh", "true"] {
             assert_eq!(judged(line), [""; 0], "{line}");
         }
+    }
+
+    #[test]
+    fn what_is_no_number_in_our_units_is_no_figure() {
+        let printed = include_str!("kept/dbench.txt");
+        let (before, rest) = printed.split_once("Throughput ").unwrap();
+        let (_, after) = rest.split_once(' ').unwrap();
+        let of = |value: &str| read(&format!("{before}Throughput {value} {after}")).len();
+        assert_eq!(of(&"9".repeat(305)) + 1, of("9"));
     }
 
     #[test]

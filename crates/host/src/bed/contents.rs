@@ -30,6 +30,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 const DEPTH_MAX: u32 = 4;
 /// No disk has more partitions that mean anything; tables within tables could tell of a million.
 const PARTS_MAX: usize = 1024;
+/// No disk has more places without a signature; tables whose partitions lie upon each other could
+/// have the same bytes read for days.
+const REGIONS_MAX: usize = 4 * PARTS_MAX;
 /// A partition that is there to tell of others.
 const STUB_BYTES: u64 = 4096;
 
@@ -83,9 +86,8 @@ pub(super) fn examine(path: &str, target: &Block, file: &File) -> Result<Content
     }
     // What only holds other partitions has what these have.
     unexplained.retain(|region| !parts.iter().any(|part| region.holds(*part)));
-    let data = unexplained.into_iter().find_map(|region| first_data(file, region).transpose());
     let unreadable = |source| Refusal::Unreadable { path: path.into(), source };
-    let data_at_bytes = data.transpose().map_err(unreadable)?;
+    let data_at_bytes = first_data_of(file, &unexplained).map_err(unreadable)?;
     let _ = sys::advise(file.as_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
     Ok(Contents { signatures, data_at_bytes })
 }
@@ -179,6 +181,14 @@ fn gaps(whole: Region, has_table: bool, parts: &[Region]) -> Vec<Region> {
         gaps.push(Region { start_bytes: at, size_bytes: end - at });
     }
     gaps
+}
+
+/// The first place in these regions that counts as data: what is in those beyond the most that are
+/// looked at is not known.
+fn first_data_of(file: &File, regions: &[Region]) -> io::Result<Option<u64>> {
+    let mut looked_at = regions.iter().take(REGIONS_MAX);
+    let found = looked_at.find_map(|region| first_data(file, *region).transpose()).transpose()?;
+    Ok(found.or_else(|| regions.get(REGIONS_MAX).map(|region| region.start_bytes)))
 }
 
 /// The first place in `region` with anything but zeros, or ones: erased flash reads as the one or
@@ -334,6 +344,19 @@ mod tests {
         assert_eq!(data_in(8, &[(7, 1, 1)]), Some(7));
         assert_eq!(data_in(200, &[(200 * MIB - 1, 1, 1)]), Some(200 * MIB - 1));
         assert!(data_in(200, &[(90 * MIB, 7, 2 << 20)]).is_some());
+    }
+
+    #[test]
+    fn of_endless_places_the_first_that_is_not_looked_at_counts_as_data() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8 * MIB).unwrap();
+        let place = |at: usize| Region { start_bytes: at as u64, size_bytes: 512 };
+        let mut places: Vec<Region> = (0..REGIONS_MAX).map(place).collect();
+        assert_eq!(first_data_of(&file, &places).unwrap(), None);
+        places.extend([region(5, 1), region(6, 1)]);
+        assert_eq!(first_data_of(&file, &places).unwrap(), Some(5 * MIB));
+        file.write_all_at(b"x", 700).unwrap();
+        assert_eq!(first_data_of(&file, &places).unwrap(), Some(700));
     }
 
     #[test]

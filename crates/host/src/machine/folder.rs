@@ -58,8 +58,11 @@ impl Folder {
     /// [`Folder::below`], made where it is not there.
     ///
     /// # Errors
-    /// Where it can't be made, or a link is in the way.
+    /// Where it can't be made, lies too deep, or a link is in the way.
     pub fn make(&self, path: &Path) -> io::Result<Folder> {
+        if path.components().nth(DEPTH_MAX as usize).is_some() {
+            return Err(too_deep());
+        }
         let mut at = Folder(self.0.try_clone()?);
         for part in path.components() {
             let part = Path::new(part.as_os_str());
@@ -204,9 +207,13 @@ impl Folder {
 /// The attribute by which a program has some of root's powers: capabilities(7).
 const CAPABILITIES: &CStr = c"security.capability";
 
+fn too_deep() -> io::Error {
+    io::Error::other(format!("folders lie {DEPTH_MAX} deep in each other"))
+}
+
 fn tame(folder: &File, depth: u32) -> io::Result<()> {
     if depth > DEPTH_MAX {
-        return Err(io::Error::other(format!("folders lie {DEPTH_MAX} deep in each other")));
+        return Err(too_deep());
     }
     for entry in fs::read_dir(led_to(folder))? {
         let name = CString::new(entry?.file_name().into_encoded_bytes())?;

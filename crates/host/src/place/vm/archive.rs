@@ -2,7 +2,7 @@
 //! buffer-format.rst). The initial file system of a guest is one, and so is what goes into a trial
 //! and comes out of it, on a disk without a file system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -19,8 +19,10 @@ const LINK: u32 = 0o120_000;
 const DEVICE: u32 = 0o020_000;
 const REGULAR: u32 = 0o100_000;
 
-/// No trial leaves more files: who unpacks them has to make each.
+/// No trial leaves more files, nor folders: who unpacks them has to make each.
 const ENTRIES_MAX: usize = 1 << 16;
+/// No longer name can be given to a file: limits.h, `PATH_MAX`.
+const NAME_BYTES_MAX: usize = 4096;
 
 /// An archive that is being written.
 #[derive(Debug)]
@@ -99,7 +101,7 @@ impl<W: Write> Archive<W> {
 }
 
 /// The files of an archive by their names. One that does not end as archives do is an error, and so
-/// is one with more entries than a trial leaves.
+/// is one with more entries than a trial leaves, or longer names.
 pub fn files(mut from: impl BufRead) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for _ in 0..=ENTRIES_MAX {
@@ -107,6 +109,10 @@ pub fn files(mut from: impl BufRead) -> io::Result<BTreeMap<String, Vec<u8>>> {
         let entry = reader.entry();
         if entry.is_trailer() {
             return Ok(files);
+        }
+        if entry.name().len() > NAME_BYTES_MAX {
+            let text = format!("the archive has a name of more than {NAME_BYTES_MAX} bytes");
+            return Err(io::Error::other(text));
         }
         let (name, is_file) = (entry.name().to_string(), entry.mode() & 0o170_000 == REGULAR);
         let mut content = Vec::new();
@@ -121,6 +127,7 @@ pub fn files(mut from: impl BufRead) -> io::Result<BTreeMap<String, Vec<u8>>> {
 
 /// Writes `files` below `folder`. Names that lead out of it are refused, and no link is followed.
 pub fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Folder) -> io::Result<()> {
+    check_folders(files)?;
     for (path, content) in files {
         let path = Path::new(path);
         let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -130,6 +137,20 @@ pub fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Folder) -> io::Result<
             return Err(io::Error::other(text));
         };
         folder.make(above)?.create(name)?.write_all(content)?;
+    }
+    Ok(())
+}
+
+/// A few names may tell of millions of folders, each within the one before it.
+fn check_folders(files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+    let mut folders = BTreeSet::new();
+    for path in files.keys() {
+        let mut above = Path::new(path).ancestors().skip(1);
+        while above.next().is_some_and(|folder| folders.insert(folder)) {}
+        if folders.len() > ENTRIES_MAX {
+            let text = format!("the archive has more than {ENTRIES_MAX} folders");
+            return Err(io::Error::other(text));
+        }
     }
     Ok(())
 }
@@ -197,5 +218,24 @@ mod tests {
             let files = [(name.to_string(), Vec::new())].into();
             unpack(&files, &folder).unwrap_err();
         }
+    }
+    #[test]
+    fn names_tell_of_no_more_folders_than_a_trial_leaves() {
+        let scene = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&scene.path().canonicalize().unwrap()).unwrap();
+        let refused = |names: &mut dyn Iterator<Item = String>| {
+            let mut archive = Archive::new(Vec::new());
+            names.for_each(|name| archive.bytes(&name, 0o644, b"").unwrap());
+            let files = files(&archive.finish().unwrap()[..]);
+            files.and_then(|files| unpack(&files, &folder)).unwrap_err().to_string()
+        };
+        let deep = |name: usize, depth: usize| format!("{name}/{}f", "d/".repeat(depth));
+        let said = refused(&mut [deep(0, 3000)].into_iter());
+        assert_eq!(said, "the archive has a name of more than 4096 bytes");
+        let said = refused(&mut (0..700).map(|name| deep(name, 99)));
+        assert_eq!(said, "the archive has more than 65536 folders");
+        assert_eq!(fs::read_dir(scene.path()).unwrap().count(), 0, "it was known before");
+        let said = refused(&mut [deep(0, 100)].into_iter());
+        assert_eq!(said, "folders lie 100 deep in each other");
     }
 }

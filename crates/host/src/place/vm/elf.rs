@@ -12,6 +12,10 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// The longest name of a section that is read.
 const NAME_BYTES_MAX: usize = 256;
+/// No program asks for more libraries, nor by longer names: limits.h, `PATH_MAX`. All may have one
+/// name, of as many bytes as a section may have.
+const LIBRARIES_MAX: usize = 1024;
+const PATH_BYTES_MAX: usize = 4096;
 /// What stands behind a module that is signed, with all that it signs before it.
 const SIGNED: &[u8] = b"~Module signature appended~\n";
 /// Fields of a section's header.
@@ -77,9 +81,10 @@ pub fn needed(file: &File) -> Vec<String> {
     let all = || {
         let (dynamic, names) = (section(file, ".dynamic").ok()?, section(file, ".dynstr").ok()?);
         let entries = dynamic.chunks_exact(ENTRY_BYTES);
-        let needed = entries.filter(|it| number(it, 0..8) == NEEDED);
+        let needed = entries.filter(|it| number(it, 0..8) == NEEDED).take(LIBRARIES_MAX);
         let loader = section(file, ".interp").ok()?;
         let text = |bytes: &[u8]| {
+            let bytes = &bytes[..bytes.len().min(PATH_BYTES_MAX)];
             let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
             String::from_utf8_lossy(text).into_owned()
         };
@@ -198,6 +203,17 @@ pub(super) mod tests {
         assert!(needed.last().unwrap().starts_with("/lib"), "{needed:?}");
         let other = tempfile::tempfile().unwrap();
         assert_eq!(super::needed(&other), [""; 0]);
+    }
+
+    #[test]
+    fn names_of_libraries_take_no_more_than_they_may_have() {
+        let entry = format!("\x01{}", "\0".repeat(15));
+        let mut file = tempfile::tempfile().unwrap();
+        let (entries, name) = (entry.repeat(3000), "x".repeat(1 << 20));
+        file.write_all(&module(&[(".dynamic", &entries), (".dynstr", &name)])).unwrap();
+        let needed = needed(&file);
+        assert_eq!(needed.len(), LIBRARIES_MAX);
+        assert!(needed.iter().all(|it| it.len() == PATH_BYTES_MAX));
     }
 
     #[test]
