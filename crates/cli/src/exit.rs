@@ -49,7 +49,7 @@ pub fn code(result: anyhow::Result<u8>) -> ExitCode {
 }
 
 /// The error with its causes. Most of our messages hold their cause already: it is said once.
-pub fn whole(error: &anyhow::Error) -> String {
+fn whole(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // TOML's errors end with a newline.

@@ -617,20 +617,6 @@ pub(super) fn keep_report(
     Ok(judged)
 }
 
-/// The plan as a run here would have it; as it is where that would be refused, which is said.
-fn as_settled(arguments: &Arguments, plan: Plan) -> Plan {
-    let settled = settle(&plan, arguments.output.as_deref()).and_then(|choice| {
-        if choice.place == PlaceKind::Local && choice.plan.bed.kind == BedKind::Device {
-            bed::check(&choice.plan.bed.paths, &arguments.consents())?;
-        }
-        Ok(Plan { place: Some(choice.place), ..choice.plan })
-    });
-    settled.unwrap_or_else(|why| {
-        remark!("run would refuse this here: {}", exit::whole(&why));
-        plan
-    })
-}
-
 /// Prints what the run would do, up to the end of its next round.
 fn dry_run(arguments: &Arguments) -> Result<u8> {
     let (store, plan, records) = match &arguments.resume {
@@ -646,10 +632,6 @@ fn dry_run(arguments: &Arguments) -> Result<u8> {
         None => (Store::imagined("RUN"), plan::plan(arguments)?, Vec::new()),
     };
     preflight::check_plan(&plan).map_err(|error| Usage(error.to_string()))?;
-    let plan = match arguments.resume {
-        Some(_) => plan,
-        None => as_settled(arguments, plan),
-    };
     let seed = plan.seed.unwrap_or_else(random_seed);
     let mut dry = match plan.named_place() {
         Some(PlaceKind::Vm | PlaceKind::Uml) => DryRun::in_machines(&plan),

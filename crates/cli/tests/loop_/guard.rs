@@ -90,8 +90,7 @@ fn a_dry_run_on_a_disk_touches_nothing() {
     let before = fs::read(scene.path("disk")).unwrap();
     let bed = format!("device:{}", disk.node);
     let words = ["run", "--dry-run", "--fs", "ext4,xfs", "--bed", &bed, "--", "true"];
-    let done = scene.fsverdict(&words).exits(0).says("run would refuse this here: ");
-    let said = done.says(&format!("--erase {}", disk.node)).stdout;
+    let said = scene.fsverdict(&words).exits(0).stdout;
     assert!(said.contains(&format!("lazy_journal_init=0 {}", disk.node)), "{said}");
     assert!(fs::read(scene.path("disk")).unwrap() == before, "the disk was changed");
 }
