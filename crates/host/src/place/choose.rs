@@ -119,7 +119,7 @@ fn settle<'a>(
                 }
                 // Without KVM all the others would be measured by an emulated processor.
                 Some(why) if vm.answer(&Need::Kvm).is_able() => on_vm()
-                    .filter(|it| lacking_zfs(plan, it).is_none())
+                    .filter(|it| lacking_zfs(plan, it).is_none() && !lacks_more(it, &choice))
                     .map(|it| Choice { not_local: Some(why), ..it }),
                 _ => None,
             };
@@ -150,6 +150,12 @@ fn has_layers_for_guests(plan: &Plan, local: &Choice) -> bool {
 /// Of the contenders of `plan` one that has layers was left out.
 fn lacks_layers(plan: &Plan, choice: &Choice) -> bool {
     plan.contenders.iter().any(|it| !it.layers.is_empty() && choice.why_left_out(it).is_some())
+}
+
+/// It leaves out something that the other does not.
+fn lacks_more(one: &Choice, other: &Choice) -> bool {
+    let is_in_other = |it: &LeftOut| other.left_out.iter().any(|its| its.name == it.name);
+    !one.left_out.iter().all(is_in_other)
 }
 
 /// Why a study's ZFS would not be OpenZFS.
@@ -261,6 +267,14 @@ mod tests {
         let moved = choice(study, fuse(), Answer::yes(""), true);
         assert_eq!((moved.place, moved.not_local.as_deref()), (Place::Vm, Some("z: by zfs-fuse")));
         assert!(moved.stood_in.is_empty() && moved.left_out.is_empty());
+        let lacks_db = |place, need: &Need| match (place, need) {
+            (Place::Local, need) if *need == zfs => fuse(),
+            (Place::Vm, Need::Program { .. }) => Answer::no("no mariadbd"),
+            _ => Answer::yes(""),
+        };
+        let plan = of(study);
+        let stays = settle(&plan, |place, _| Asked::new(move |need| lacks_db(place, need)));
+        assert_eq!(stays.unwrap().place, Place::Local, "guests lack what this machine has");
         let moved = choice(study, Answer::no("no zfs"), Answer::yes(""), true);
         assert_eq!((moved.place, moved.not_local.as_deref()), (Place::Vm, Some("z: no zfs")));
 

@@ -19,6 +19,13 @@ fn awaited() -> MutexGuard<'static, BTreeSet<u32>> {
     AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Does `action` while nobody here starts a child: whoever does waits until all copies of a socket
+/// are closed by which the child tells whether it could be.
+pub(super) fn between_starts<T>(action: impl FnOnce() -> T) -> T {
+    let _awaited = awaited();
+    action()
+}
+
 /// The number of a child that is left to whoever has started it, as long as this is there.
 #[derive(Debug)]
 pub(super) struct Claim(u32);

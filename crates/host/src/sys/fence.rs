@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 
 use libc::{c_int, c_long, sock_filter};
 
+use super::children;
 use super::filter::{X32, end, filtered, is, load, step};
 use super::landlock::{obey, rules_of_sockets_and_signals};
 use super::open_files::close_as_programs_start;
@@ -69,18 +70,36 @@ const REFUSED: [c_long; 32] = [
     libc::SYS_request_key,
     libc::SYS_keyctl,
 ];
-/// linux/fs.h: FIFREEZE and FITHAW, of any file system of which a file can be opened.
-const FREEZING: [u32; 2] = [0xc004_5877, 0xc004_5878];
+/// FIFREEZE and FITHAW (linux/fs.h), and the shutdown that ext4, XFS and F2FS share
+/// (XFS_IOC_GOINGDOWN): of any file system of which a file can be opened.
+const FREEZING: [u32; 3] = [0xc004_5877, 0xc004_5878, 0x8004_587d];
 /// Of `struct seccomp_data`: the second argument's lower half.
 const REQUEST: u32 = 16 + 8;
 
+/// Keeps what we, and whoever started us, have open from what this thread starts from now on.
+///
+/// # Errors
+/// Where the thread can't have a table of open files of its own.
+pub fn keep_open_files() -> io::Result<()> {
+    // SAFETY: unshare with this flag takes nothing but a number. It holds for this thread alone.
+    let unshare = || checked(unsafe { libc::unshare(libc::CLONE_FILES) });
+    children::between_starts(unshare)?;
+    close_as_programs_start()
+}
+
 /// Takes from this thread, and from all that it starts from now on, what tools need not: powers of
-/// root, ways to mounts, namespaces, keys and processes of others, and what we and whoever started
-/// us have open. Of processes of others, signals are kept from Linux 6.12 on.
+/// root, and ways to mounts, namespaces, keys and processes of others. Of these, signals are kept
+/// from Linux 6.12 on.
+///
+/// # Errors
+/// Where the kernel refuses a part of it that it has.
 pub fn fence() -> io::Result<()> {
-    // SAFETY: unshare with these flags takes nothing but a number. It holds for this thread alone.
-    checked(unsafe { libc::unshare(libc::CLONE_FILES | libc::CLONE_NEWIPC) })?;
-    close_as_programs_start()?;
+    // SAFETY: unshare with this flag takes nothing but a number. It holds for this thread alone.
+    match checked(unsafe { libc::unshare(libc::CLONE_NEWIPC) }) {
+        // A kernel without such namespaces (CONFIG_IPC_NS).
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+        done => done?,
+    }
     // Not every kernel has them.
     if let Ok(rules) = rules_of_sockets_and_signals() {
         obey(rules.as_fd())?;
@@ -103,7 +122,12 @@ fn drop_powers() -> io::Result<()> {
         if KEPT.contains(&power) {
             continue;
         }
+        // One that is gone already may not be dropped without CAP_SETPCAP.
         // SAFETY: prctl with these arguments touches no memory.
+        if unsafe { libc::prctl(libc::PR_CAPBSET_READ, power, 0, 0, 0) } == 0 {
+            continue;
+        }
+        // SAFETY: the same.
         let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, power, 0, 0, 0) };
         match checked(dropped) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,

@@ -34,7 +34,7 @@ pub use calls::*;
 pub use children::*;
 pub use detached_mount::*;
 pub use directory::*;
-pub use fence::fence;
+pub use fence::{fence, keep_open_files};
 pub use file::*;
 pub use heir::*;
 pub use keys::*;

@@ -139,7 +139,9 @@ impl<'a> Acting<'a> {
         }
         self.ended.elapsed_ms = self.start.elapsed().as_millis() as u64;
         // Why a run that was short ended is in its last words; who else has the pipe may keep it.
-        while let Ok(line) = self.news.recv_timeout(LAST_WORDS) {
+        self.point = None;
+        let end = Instant::now() + LAST_WORDS;
+        while let Ok(line) = self.news.recv_timeout(end.saturating_duration_since(Instant::now())) {
             self.hear(&line);
         }
         Ok(self.ended)
