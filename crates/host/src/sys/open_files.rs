@@ -47,6 +47,9 @@ pub(super) fn close_files(kept: [c_int; 3]) -> io::Result<()> {
     }
 }
 
+/// Numbers of open files that are tried one by one, where the kernel can't be told all at once.
+const TRIED_MAX: c_int = 1 << 16;
+
 /// Has all that this thread has open besides its standard files closed where it starts a program
 /// (close_range(2), of Linux 5.11). For a thread whose open files are its own.
 pub(super) fn close_as_programs_start() -> io::Result<()> {
@@ -63,8 +66,8 @@ pub(super) fn close_as_programs_start() -> io::Result<()> {
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // There may be no `/proc` that tells which are open.
-    for number in 3..c_int::try_from(limit.rlim_cur).unwrap_or(c_int::MAX) {
+    // There may be no `/proc` that tells which are open. Containers allow a thousand million.
+    for number in 3..c_int::try_from(limit.rlim_cur).unwrap_or(TRIED_MAX).min(TRIED_MAX) {
         // SAFETY: fcntl with these arguments touches no memory.
         unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
