@@ -13,12 +13,13 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 16] = [
+pub const PLANS: [Shipped; 17] = [
     ("distribution", include_str!("../../../plans/distribution.toml")),
     ("etcd", include_str!("../../../plans/etcd.toml")),
     ("hard-links", include_str!("../../../plans/hard-links.toml")),
     ("layers", include_str!("../../../plans/layers.toml")),
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
+    ("nvme-settings", include_str!("../../../plans/nvme-settings.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
     ("quickstart", include_str!("../../../plans/quickstart.toml")),
     ("restic", include_str!("../../../plans/restic.toml")),

@@ -115,10 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let text = format!("both are one run: {name}, started {started}, seed {seed}");
         return Err(Usage(text).into());
     }
-    if arguments.rerun && arguments.fail_on.contains(&FailOn::Reference) {
-        let text = "--fail-on reference: measured anew, each is its own reference";
-        return Err(Usage(text.into()).into());
-    }
+    may_fail_on(arguments, &baseline)?;
     let asked = asked(arguments, &baseline)?;
     let (mut across, broken) = match arguments.rerun {
         true => match rerun(arguments, &baseline, &run, &asked)? {
@@ -142,6 +139,26 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     say::print(&text)?;
     warn(&across);
     broken.map_or(Ok(status), Err)
+}
+
+/// Refuses a gate that nothing could shut.
+fn may_fail_on(arguments: &Arguments, baseline: &Loaded) -> Result<(), Usage> {
+    let is_on = |what: FailOn| arguments.fail_on.contains(&what);
+    let refused = match arguments.rerun {
+        true if is_on(FailOn::Reference) => {
+            "--fail-on reference: measured anew, each is its own reference"
+        }
+        true if is_on(FailOn::Claim) => {
+            "--fail-on claim: measured anew, there is no earlier answer; report --fail-on claim \
+             asks one run"
+        }
+        false if is_on(FailOn::Claim) && baseline.plan.claims.is_empty() => {
+            "--fail-on claim needs claims, and the baseline's plan has none: write them there as \
+             [[claim]]"
+        }
+        _ => return Ok(()),
+    };
+    Err(Usage(refused.into()))
 }
 
 /// Says on standard error what shuts the gate, and what one that opens might hide.

@@ -1,7 +1,7 @@
 //! What makes a gate of `compare`: which changes shut it, and with what exit status.
 
 use clap::ValueEnum;
-use fsverdict_core::model::{Across, Change, Gate, ReferenceChange, Verdict};
+use fsverdict_core::model::{Across, Change, ClaimChange, Gate, ReferenceChange, Verdict};
 use fsverdict_core::render;
 
 use crate::exit;
@@ -19,11 +19,13 @@ pub enum FailOn {
     Lost,
     /// A contender is on other terms than before: it has no journal, or is spared flushes.
     Terms,
+    /// A claim of the baseline's plan is refuted, and was not before.
+    Claim,
     /// The reference itself is worse by more than the margin. Another hour may be why.
     Reference,
     /// A regression of --regression is not ruled out.
     Possible,
-    /// A verdict is open or void, or there is none.
+    /// A verdict is open or void, or there is none; a claim has no answer any more.
     Undecided,
 }
 
@@ -54,6 +56,10 @@ pub fn gate(across: &Across, on: &[FailOn]) -> Gate {
         let worse = across.references_moved().filter(|it| is_worse(it));
         fails.extend(worse.map(render::reference_moved));
     }
+    let is_shut_by = |it: &&ClaimChange| {
+        it.refuted && is_on(FailOn::Claim) || it.unanswered && is_on(FailOn::Undecided)
+    };
+    fails.extend(across.claims.iter().filter(is_shut_by).map(render::answered_anew));
     has_more_than_void |= fails.len() > void_ones;
     let failed = across.not_measured.iter().filter(|_| is_on(FailOn::Failed));
     let failed: Vec<String> = failed.map(ToString::to_string).collect();
@@ -138,6 +144,7 @@ mod tests {
             not_measured: Vec::new(),
             left_out: Vec::new(),
             references: Vec::new(),
+            claims: Vec::new(),
             changes,
         }
     }

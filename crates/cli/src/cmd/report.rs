@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Judge, Side};
-use fsverdict_core::model::claim::{Answer, Answered};
+use fsverdict_core::model::claim::Answered;
 use fsverdict_core::model::{Comparison, Plan, Timeline, meant};
 use fsverdict_core::render::{self, Figure, Kept, Painted, Report};
 use fsverdict_host::tool;
@@ -139,11 +139,8 @@ fn claims_of(path: &Path) -> Result<Plan> {
 /// Says which claims shut the gate, if any do, and gives the exit status.
 fn gate<'a>(claims: impl Iterator<Item = &'a Answered>, fail_on: &[FailOn]) -> u8 {
     let on = |what: FailOn| fail_on.contains(&what);
-    let shut = |it: &&Answered| match it.answer {
-        Answer::Holds => false,
-        Answer::DoesNotHold | Answer::TooSmallToMatter => on(FailOn::Claim),
-        Answer::HoldsInDirection if it.excludes_its_size() => on(FailOn::Claim),
-        _ => on(FailOn::Undecided),
+    let shut = |it: &&Answered| {
+        it.is_refuted() && on(FailOn::Claim) || it.is_unanswered() && on(FailOn::Undecided)
     };
     let mut code = exit::DONE;
     for it in claims.filter(shut) {

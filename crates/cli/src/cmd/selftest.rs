@@ -162,7 +162,7 @@ fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Resul
     let few = (limit.is_none() && wanted.points.is_empty()).then_some(FEW);
     let most = arguments.points.or(few).unwrap_or(u32::MAX);
     let start = Instant::now();
-    let mut table = Table::default();
+    let mut table = Tally::default();
     let mut hear = |news: &News| {
         table.hear(news);
         let is_over = limit.is_some_and(|limit_s| start.elapsed().as_secs_f64() > limit_s);
@@ -182,7 +182,7 @@ fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Resul
 
 /// What has been tried, and what of it held.
 #[derive(Debug, Default)]
-struct Table {
+struct Tally {
     points: u32,
     /// Points whose time did not come.
     missed: u32,
@@ -200,7 +200,7 @@ struct Table {
     broken: Vec<String>,
 }
 
-impl Table {
+impl Tally {
     fn hear(&mut self, news: &News) {
         match news {
             News::LeftOut(scene, why) => {

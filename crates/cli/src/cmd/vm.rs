@@ -63,9 +63,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let Some(number) = shell.trial.or_else(|| of_interest(&loaded.records)) else {
         bail!(Usage(format!("{run} has no trial: --trial N")));
     };
-    let mut guests =
-        loaded.records.iter().filter(|it| it.number == number).flat_map(|it| &it.guest);
-    let had_plain_processor = guests.any(|guest| guest.processor.is_some());
+    let its = loaded.records.iter().filter(|it| it.number == number);
+    let guest = its.filter_map(|it| it.guest.as_ref()).next_back().cloned().unwrap_or_default();
     let path = store.trial(number).join("trial.json");
     let text = crate::source::text(&path).with_context(|| path.display().to_string())?;
     let trial: Trial = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
@@ -84,9 +83,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     say::tell(&format!("trial {number}, {at} at {with}, once more; its disks are being made"));
     let ended = vm.make_bed(&plan.bed).and_then(|bed| {
         let trial = on(trial, bed);
-        if had_plain_processor {
+        if guest.processor.is_some() {
             vm.use_plain_processor(&trial);
         }
+        vm.use_bus_of(&trial, &guest.disks);
         vm.shell(&trial, &terminal())
     });
     let removed = vm.remove_bed();

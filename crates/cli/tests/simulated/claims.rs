@@ -1,7 +1,7 @@
 //! Claims of a plan: refused where they are of nothing, answered by the run, a gate for CI.
 
 use super::run_plan;
-use crate::support::{Scene, list, text};
+use crate::support::{Scene, list, one_line, text};
 
 const PLAN: &str = r#"
     place = "sim"
@@ -114,6 +114,44 @@ fn a_claim_that_does_not_hold_shuts_the_gate() {
     run_plan(&scene, "bare", PLAN);
     scene.run("report run bare --claims other.toml").exits(2).says("--claims answers for one run");
     scene.run("report bare --fail-on claim").exits(2).says("--fail-on needs claims");
+}
+
+/// The baseline's claims, whatever the run's own plan claims.
+#[test]
+fn compare_answers_the_claims_of_the_baseline_by_both_runs() {
+    let scene = Scene::new();
+    let claimed = |plan: &str, least: &str| {
+        let fast = claim("is fast", "tuned", least);
+        format!("{plan}{fast}{}", claim("is as good", "same", "at_least = 0.9"))
+    };
+    run_plan(&scene, "before", &claimed(PLAN, "at_least = 1.3"));
+    let slowed = PLAN.replace("seed = 11", "seed = 12").replace("tuned = 1.5", "tuned = 1.2");
+    run_plan(&scene, "after", &claimed(&slowed, "at_least = 1.1"));
+    scene.run("compare before after --fail-on failed").exits(0);
+    let fails = "fails: “is fast”: holds in the baseline, holds in direction now: the interval ex";
+    let done = scene.run("compare before after --fail-on claim").exits(4).says(fails);
+    let says = "Of 2 claims 1 is refuted now, and the baseline did not refute it.";
+    assert!(one_line(&done.stdout).contains(says), "{}", done.stdout);
+    let listed = "The baseline's claims\n  “is fast”: holds in the baseline, holds in dir";
+    assert!(done.stdout.contains(listed), "{}", done.stdout);
+    assert!(done.stdout.contains("\n  1 claim has the answer that it had\n"), "{}", done.stdout);
+    let document = scene.run("compare before after --format json").exits(4).json();
+    let [fast, same] = list(&document["claims"]) else { panic!("{document:#}") };
+    assert_eq!((&fast["refuted"], &same["refuted"]), (&true.into(), &false.into()));
+    assert_eq!((&same["baseline"], &same["run"]), (&"holds".into(), &"holds".into()));
+    // Refuted before and after, it is no news.
+    scene.run("compare after before --fail-on claim").exits(0);
+    // Nobody is there any more of whom it is claimed.
+    let gone = PLAN.replace("name = \"same\"", "name = \"other\"").replace("same = 0.98, ", "");
+    run_plan(&scene, "gone", &gone.replace("seed = 11", "seed = 13"));
+    scene.run("compare before gone --fail-on claim").exits(0);
+    let gone = scene.run("compare before gone --fail-on undecided").exits(4);
+    gone.says("fails: “is as good”: holds in the baseline, not measurable here now: ");
+    // Without claims it would be a gate that is never shut.
+    run_plan(&scene, "bare", PLAN);
+    scene.run("compare bare after --fail-on claim").exits(2).says("needs claims, and the baseline");
+    let anew = scene.run("compare before after --rerun --fail-on claim").exits(2);
+    anew.says("measured anew, there is no earlier answer");
 }
 
 #[test]

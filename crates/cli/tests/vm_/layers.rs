@@ -169,7 +169,8 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
     let scene = Scene::new();
     let image = image_in(&full);
     let place = ["run", "--place", "vm", "--kernel", &image, "--fs", "btrfs,f2fs"];
-    let (zoned, plain) = ("zoned:conventional=6,max_open=16", "null_blk:cache=16M,queues=2");
+    let (zoned, plain) =
+        ("zoned:conventional=6,max_open=16", "null_blk:cache=16M,queues=2,latency=20ms");
     let more = ["--size", "512M", "--rounds", "1", "--layers", zoned, "--layers", plain];
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
     let words = [&place[..], &more, &work].concat();
@@ -185,6 +186,9 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
         assert!(told.contains(model) && told.contains("size=512;"), "{name}: {told}");
         assert_eq!(told.contains("nr_zones=32; zone_size=16; zone_nr_conv=6"), is_zoned, "{told}");
         assert_eq!(told.contains("submit_queues=2"), !is_zoned, "{told}");
+        // A request takes no less, however fast or slow the machine is.
+        let waits = sample(trial, "fsync_latency_p50") >= 0.02;
+        assert!(is_zoned || waits && told.contains("completion_nsec=20000000"), "{trial:#}");
         assert_eq!(trial["disk"]["zoned"] == true, is_zoned, "{name}: {:#}", trial["disk"]);
         assert_eq!(trial["disk"]["write_cache"] == true, !is_zoned, "{name}");
         // It is counted on the disk in memory, which needs flushes where it has a cache.

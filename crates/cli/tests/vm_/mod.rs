@@ -77,6 +77,8 @@ macro_rules! or_left_out {
 
 mod anatomy;
 mod arm64;
+mod boots;
+mod cgroups;
 // After the macro, which it uses.
 mod disks;
 mod layers;

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use super::apart::{Apart, Rounds, chance_of_each};
 use super::audit::{Audited, Promise};
-use super::compare::{alpha, noticed, shared, voids};
+use super::compare::{Judge, alpha, noticed, shared, voids};
+use super::fold::Fold;
 use super::in_both::{Both, Task, known};
 use super::interval::Course;
 use super::lane::Lane;
@@ -19,9 +20,10 @@ use super::not_measured::{failed, too_few};
 use super::pairs::{Which, unit_of};
 use super::shared::Sharing;
 use super::terms::{self, Side};
+use crate::model::claim::Answered;
 use crate::model::{
-    Across, Audit, Change, Family, Finding, Incomparable, Measured, OtherTerms, Percent, Plan,
-    Record, ReferenceChange, Severity, Stop, Term, Verdict, Voided, median,
+    Across, Audit, Change, ClaimChange, Family, Finding, Incomparable, Measured, OtherTerms,
+    Percent, Plan, Record, ReferenceChange, Severity, Stop, Term, Verdict, Voided, median,
 };
 
 /// What is asked of two runs.
@@ -71,6 +73,7 @@ pub fn across(baseline: Side, run: Side, asked: &Asked) -> Result<Across, Incomp
         not_measured,
         left_out,
         references: bench.references(&tasks),
+        claims: claims(baseline, Side { plan: own, ..run }),
         changes,
         ..uncompared(baseline, Side { plan: own, ..run }, asked, Measured::Apart, &noticed)
     })
@@ -115,6 +118,7 @@ fn uncompared(
         not_measured: Vec::new(),
         left_out: Vec::new(),
         references: Vec::new(),
+        claims: Vec::new(),
         changes: Vec::new(),
     }
 }
@@ -217,6 +221,27 @@ fn alike(baseline: Side, run: Side) -> Result<(), Incomparable> {
             })
         }
     }
+}
+
+/// What both say of the claims in the baseline's plan: a change that brings its own claims can't be
+/// the judge of itself.
+fn claims(baseline: Side, run: Side) -> Vec<ClaimChange> {
+    let mut judged = run.plan.judged_as(baseline.plan);
+    judged.claims.clone_from(&baseline.plan.claims);
+    judged.give_up_claims(&run.run.left_out);
+    give_up_other_work(&mut judged, baseline.plan);
+    let [before, now] = [baseline, Side { plan: &judged, ..run }].map(answered);
+    before.iter().zip(now).map(|(before, now)| ClaimChange::of(before, now)).collect()
+}
+
+fn answered(side: Side) -> Vec<Answered> {
+    if side.plan.claims.is_empty() {
+        return Vec::new();
+    }
+    let judge = Judge::new(side.plan);
+    let mut fold = Fold::of(&judge, side.records);
+    let (comparisons, findings) = (fold.comparisons(), fold.findings());
+    fold.claims(side, &comparisons, &findings)
 }
 
 /// Gives up the plan's claims about works that are others in `asked`, which claims it.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::claim::{Answer, Answered};
 use super::{Better, Comparison, Contender, Finding, Percent, Plan, Unit, Verdict, Workload};
 
 /// What the baseline's contender is called where both are measured anew, before its own name.
@@ -77,6 +78,23 @@ pub struct NotMeasured {
     /// The contender.
     pub contender: String,
     /// What was wrong, as the end of a sentence.
+    pub why: String,
+}
+
+/// What two runs say of a claim in the baseline's plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimChange {
+    /// The claim, in its own words.
+    pub text: String,
+    /// What the baseline says of it.
+    pub baseline: Answer,
+    /// What the run says of it.
+    pub run: Answer,
+    /// The run refutes it, and the baseline did not.
+    pub refuted: bool,
+    /// The run neither shows nor refutes it, and the baseline did.
+    pub unanswered: bool,
+    /// Why the run says so.
     pub why: String,
 }
 
@@ -231,6 +249,9 @@ pub struct Across {
     /// What the reference itself took; nothing in one run.
     #[serde(default)]
     pub references: Vec<ReferenceChange>,
+    /// What both say of the claims in the baseline's plan; nothing in one run.
+    #[serde(default)]
+    pub claims: Vec<ClaimChange>,
     /// What was compared.
     pub changes: Vec<Change>,
 }
@@ -284,6 +305,20 @@ impl fmt::Display for NotCompared {
             write!(f, ", {part}")?;
         }
         write!(f, ": {}", self.why)
+    }
+}
+
+impl ClaimChange {
+    /// Of one claim, as both answer it.
+    pub fn of(baseline: &Answered, run: Answered) -> ClaimChange {
+        ClaimChange {
+            baseline: baseline.answer,
+            run: run.answer,
+            refuted: run.is_refuted() && !baseline.is_refuted(),
+            unanswered: run.is_unanswered() && !baseline.is_unanswered(),
+            why: run.why,
+            text: run.claim.text,
+        }
     }
 }
 

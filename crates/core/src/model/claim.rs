@@ -246,6 +246,20 @@ impl Answered {
             low.is_some_and(|low| most < low) || high.is_some_and(|high| high < least)
         })
     }
+
+    /// It is shown not to be so: no ratio of the interval is one that is claimed.
+    pub fn is_refuted(&self) -> bool {
+        match self.answer {
+            Answer::DoesNotHold | Answer::TooSmallToMatter => true,
+            Answer::HoldsInDirection => self.excludes_its_size(),
+            _ => false,
+        }
+    }
+
+    /// It is neither shown to be so nor refuted: open, void, or not measured.
+    pub fn is_unanswered(&self) -> bool {
+        self.answer != Answer::Holds && !self.is_refuted()
+    }
 }
 
 #[cfg(test)]

@@ -67,8 +67,8 @@ mod zeros;
 
 pub use above::Above;
 pub use across::{
-    Across, BASELINE, Change, Difference, Gate, Incomparable, Measured, NotCompared, NotMeasured,
-    OtherTerms, ReferenceChange, Voided,
+    Across, BASELINE, Change, ClaimChange, Difference, Gate, Incomparable, Measured, NotCompared,
+    NotMeasured, OtherTerms, ReferenceChange, Voided,
 };
 pub use astray::{Astray, Forbidden};
 pub use attachment::Attachment;
@@ -115,8 +115,8 @@ pub use queue::Queue;
 pub use rate::{RateOverTime, Steady};
 pub use record::{
     Application, ArcTotals, CacheState, DeviceTotals, Failure, ForeignTotals, Guest, HeatTotals,
-    LEAST_AMOUNT_BYTES, MemoryTotals, Mounted, NetworkTotals, Outcome, PageCacheTotals,
-    PhaseRecord, Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
+    LEAST_AMOUNT_BYTES, MemoryTotals, Mounted, NO_FLUSHES_COUNTED, NetworkTotals, Outcome,
+    PageCacheTotals, PhaseRecord, Quiet, Record, Refused, Room, StepTime, Totals, Trouble,
 };
 pub use replay::{
     Action, Call, Entry, Gave, Head, Laid, On, RECORDING, Recording, Replay, Replayed,

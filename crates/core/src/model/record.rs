@@ -500,6 +500,20 @@ pub struct Guest {
     pub lacks: Vec<String>,
 }
 
+/// What a kernel lacks that counts no flushes, as records say it: one that counts discards (Linux
+/// 4.18), and one that counts neither.
+pub const NO_FLUSHES_COUNTED: [&str; 2] = [
+    "/proc/diskstats, with discards; flushes need Linux 5.5",
+    "/proc/diskstats; discards need Linux 4.18, flushes 5.5",
+];
+
+impl Guest {
+    /// Its kernel counts flushes: Linux 5.5 and later. In older records others say 0.
+    pub fn counts_flushes(&self) -> bool {
+        !self.lacks.iter().any(|it| NO_FLUSHES_COUNTED.contains(&it.as_str()))
+    }
+}
+
 /// One trial, as it went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {

@@ -2,13 +2,15 @@
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_BORDERS_ONLY};
 
-use super::changed::{answer, gated, label, of_itself, reference_moved, sentence};
+use super::changed::{answer, answered_anew, gated, label, of_itself, reference_moved, sentence};
 use super::grid::Grid;
 use super::json;
 use super::paint::fitted;
 use super::text::{marked, marked_list, visible};
 use super::words::{counted, from_to};
-use crate::model::{Across, BASELINE, Change, Measured, ReferenceChange, Verdict, precise};
+use crate::model::{
+    Across, BASELINE, Change, ClaimChange, Measured, ReferenceChange, Verdict, precise,
+};
 
 /// Of more figures only what is worse or void is shown, unless all are asked for.
 const SHOWN_MAX: usize = 12;
@@ -106,7 +108,7 @@ fn told(across: &Across, change: &Change, is_whole: bool) -> String {
 }
 
 /// What stands below the verdicts, each with its title.
-fn lists(across: &Across, all: bool) -> [(&'static str, Vec<String>); 6] {
+fn lists(across: &Across, all: bool) -> [(&'static str, Vec<String>); 7] {
     let mut references = Vec::new();
     let mut themselves = Vec::new();
     if !is_brief(across, all) {
@@ -124,6 +126,7 @@ fn lists(across: &Across, all: bool) -> [(&'static str, Vec<String>); 6] {
         its.map(ToString::to_string).collect()
     };
     [
+        ("The baseline's claims", claims(across)),
         ("Not measured", across.not_measured.iter().map(ToString::to_string).collect()),
         ("Lost: judged in the baseline, and not now", left_out(true)),
         ("The reference itself", references),
@@ -131,6 +134,20 @@ fn lists(across: &Across, all: bool) -> [(&'static str, Vec<String>); 6] {
         ("Not alike", differences(across)),
         ("Left out", left_out(false)),
     ]
+}
+
+/// The claims that have another answer than before, those first that are refuted now.
+fn claims(across: &Across) -> Vec<String> {
+    let (changed, same): (Vec<&ClaimChange>, Vec<_>) =
+        across.claims.iter().partition(|it| it.baseline != it.run);
+    let (refuted, others): (Vec<&ClaimChange>, Vec<_>) =
+        changed.into_iter().partition(|it| it.refuted);
+    let mut lines: Vec<String> = refuted.into_iter().chain(others).map(answered_anew).collect();
+    lines.extend((!same.is_empty()).then(|| {
+        let (has, it) = if same.len() == 1 { ("has", "it") } else { ("have", "they") };
+        format!("{} {has} the answer that {it} had", counted(same.len(), "claim"))
+    }));
+    lines
 }
 
 /// As a JSON document; ends with a line break.

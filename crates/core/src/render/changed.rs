@@ -3,9 +3,9 @@
 
 use super::findings::{headline, on_terms};
 use super::sentence::{interval, rounds};
-use super::words::{from_to, listed, ratio as short};
+use super::words::{counted, from_to, listed, ratio as short};
 use crate::model::{
-    Across, Change, Measured, Percent, ReferenceChange, Unit, Verdict, Words, precise,
+    Across, Change, ClaimChange, Measured, Percent, ReferenceChange, Unit, Verdict, Words, precise,
 };
 
 /// So many of what is worse, or fails, are named.
@@ -37,6 +37,7 @@ pub(super) fn answer(across: &Across) -> String {
     let mut said = vec![format!("{}.", counts.join(", "))];
     said.extend(reference_itself(across));
     said.extend(on_other_terms(across).map(|it| format!("But now {it}.")));
+    said.extend(claims_refuted(across));
     let before = on_terms(&across.terms.before);
     said.extend(before.map(|it| format!("Before on other terms than now: {it}.")));
     let blind = across.count(|it| across.is_blind(it));
@@ -49,6 +50,22 @@ pub(super) fn answer(across: &Across) -> String {
     }));
     said.extend(across.notes.iter().cloned());
     said.join(" ")
+}
+
+/// How many claims of the baseline's plan the run refutes that the baseline did not.
+fn claims_refuted(across: &Across) -> Option<String> {
+    let refuted = across.claims.iter().filter(|it| it.refuted).count();
+    let (are, them) = if refuted == 1 { ("is", "it") } else { ("are", "them") };
+    let all = counted(across.claims.len(), "claim");
+    (refuted > 0).then(|| {
+        format!("Of {all} {refuted} {are} refuted now, and the baseline did not refute {them}.")
+    })
+}
+
+/// What both runs say of a claim: the end of a sentence.
+pub fn answered_anew(it: &ClaimChange) -> String {
+    let ClaimChange { text, baseline, run, why, .. } = it;
+    format!("“{text}”: {} in the baseline, {} now: {why}", baseline.label(), run.label())
 }
 
 /// Who is on terms that it was not on before, which make it no fair winner: the end of a sentence.

@@ -16,7 +16,7 @@ pub(super) const RATIOS_OF_TABLE: &str =
     "claimed and here are ratios: above 1, the one that the claim names is better.";
 /// What is said where some claim is about more than was measured.
 pub(super) const EXTRAPOLATED: &str =
-    "*: extrapolated, for no trial had so many operations or files.";
+    "*: extrapolated, because no trial had so many operations or files.";
 /// The width of an answer on a terminal.
 const ANSWER: usize = 14;
 /// The width of a claim on a terminal; a longer one is cut there, and whole in every table.

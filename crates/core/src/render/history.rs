@@ -388,7 +388,7 @@ fn of_fleet(head: &str, change: &FleetChange) -> String {
             (change.spread - 1.0) * 100.0
         ),
         None => format!(
-            "no interval, for it takes two machines that tell, and there is {}",
+            "no interval: it takes two machines that tell, and there is {}",
             change.machines
         ),
     };

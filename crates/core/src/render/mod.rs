@@ -42,7 +42,7 @@ pub use across::{across, across_json, across_markdown};
 pub use advice::{Typed, advice, advice_json, advice_markdown};
 pub use anatomy::anatomy;
 pub use audited::{audited, audited_json, audited_markdown};
-pub use changed::{failing, on_other_terms, perhaps, reference_moved};
+pub use changed::{answered_anew, failing, on_other_terms, perhaps, reference_moved};
 pub use checked::{checked, checked_json};
 pub use csv::{samples as samples_csv, samples_of_runs as joined_csv};
 pub use figure::{Figure, blocks_figure, figures, joined_figure, order_figure, queue_figure};

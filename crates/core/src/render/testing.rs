@@ -86,6 +86,7 @@ pub fn apart(changes: Vec<Change>, reference: f64) -> Across {
         not_measured: Vec::new(),
         left_out: Vec::new(),
         references: vec![reference],
+        claims: Vec::new(),
         changes,
     }
 }

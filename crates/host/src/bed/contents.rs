@@ -55,14 +55,14 @@ const TABLES: [&str; 12] = [
 
 /// What was found on a device.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(super) struct Occupied {
     pub signatures: Vec<Signature>,
     /// Where there are data without a signature, in bytes from the device's beginning.
     pub data_at_bytes: Option<u64>,
 }
 
 /// Looks at all of `target`, which is open as `file`; `path` is what the user calls it.
-pub(super) fn examine(path: &str, target: &Block, file: &File) -> Result<Contents, Refusal> {
+pub(super) fn examine(path: &str, target: &Block, file: &File) -> Result<Occupied, Refusal> {
     let signatures = signatures(path, &target.node)?;
     let is_explained = signatures.iter().any(|found| !is_table(found));
     let has_table = signatures.iter().any(is_table);
@@ -89,7 +89,7 @@ pub(super) fn examine(path: &str, target: &Block, file: &File) -> Result<Content
     let unreadable = |source| Refusal::Unreadable { path: path.into(), source };
     let data_at_bytes = first_data_of(file, &unexplained).map_err(unreadable)?;
     let _ = sys::advise(file.as_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
-    Ok(Contents { signatures, data_at_bytes })
+    Ok(Occupied { signatures, data_at_bytes })
 }
 
 fn is_table(found: &Signature) -> bool {
@@ -147,7 +147,7 @@ impl Look<'_> {
             return Ok(());
         }
         let table = match depth {
-            0 => tables::Table::default(),
+            0 => tables::Partitions::default(),
             _ => tables::within(self.file, part),
         };
         for inner in &table.parts {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::block::{Block, Machine, Use};
-use super::contents::{self, Contents};
+use super::contents::{self, Occupied};
 use super::hold::Hold;
 use super::refusal::{Refusal, Signature};
 
@@ -78,7 +78,7 @@ pub fn check(paths: &[String], consents: &Consents) -> Result<Vec<Hold>, Refusal
 /// The disk, held, once all that is on it may go.
 fn cleared(path: &str, target: &Block, named: &[String], data: bool) -> Result<Hold, Refusal> {
     let hold = Hold::take(path, target)?;
-    let Contents { signatures, data_at_bytes } = contents::examine(path, target, hold.file())?;
+    let Occupied { signatures, data_at_bytes } = contents::examine(path, target, hold.file())?;
     unnamed(path, signatures, named)?;
     match data_at_bytes {
         Some(at_bytes) if !data => Err(Refusal::Data { path: path.into(), at_bytes }),

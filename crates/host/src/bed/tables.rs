@@ -29,7 +29,7 @@ impl Region {
 
 /// What a table says.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct Partitions {
     /// The partitions, within the region that the table is of.
     pub parts: Vec<Region>,
     /// Sectors of its own among them: each logical partition has one before it.
@@ -38,8 +38,8 @@ pub(super) struct Table {
 
 /// The partitions of all tables that `region` of `file` has: which of several counts depends on who
 /// reads them.
-pub(super) fn within(file: &File, region: Region) -> Table {
-    let mut table = Table::default();
+pub(super) fn within(file: &File, region: Region) -> Partitions {
+    let mut table = Partitions::default();
     let reader = Reader { file, region };
     dos(&reader, &mut table);
     // The region may be an extended partition itself.
@@ -106,7 +106,7 @@ fn is_extended(kind: u8) -> bool {
     [0x05, 0x0F, 0x85].contains(&kind)
 }
 
-fn dos(reader: &Reader, table: &mut Table) {
+fn dos(reader: &Reader, table: &mut Partitions) {
     for (kind, start, sectors) in entries(reader, 0) {
         // A protective one stands for a GPT.
         if kind == 0xEE {
@@ -124,7 +124,7 @@ fn dos(reader: &Reader, table: &mut Table) {
 
 /// The logical partitions of the extended one that begins at `first`: each has a sector with its
 /// own place, counted from there, and that of the next such sector, counted from `first`.
-fn logical(reader: &Reader, first: u64, table: &mut Table) {
+fn logical(reader: &Reader, first: u64, table: &mut Partitions) {
     let mut at = first;
     for _ in 0..PARTITIONS_MAX {
         let found = entries(reader, at);
@@ -141,7 +141,7 @@ fn logical(reader: &Reader, first: u64, table: &mut Table) {
 }
 
 /// UEFI specification, "GPT Header Format".
-fn gpt(reader: &Reader, sector_bytes: u64, table: &mut Table) {
+fn gpt(reader: &Reader, sector_bytes: u64, table: &mut Partitions) {
     let Some(header) = reader.bytes(sector_bytes, 92) else { return };
     if &header[..8] != b"EFI PART" {
         return;
@@ -167,7 +167,7 @@ fn gpt(reader: &Reader, sector_bytes: u64, table: &mut Table) {
 
 /// A label of BSD's (disklabel(5)): in the second sector, or in the first. It counts from the
 /// disk's beginning or from its own; both are looked at.
-fn bsd(reader: &Reader, table: &mut Table) {
+fn bsd(reader: &Reader, table: &mut Partitions) {
     const MAGIC: u64 = 0x8256_4557;
     for at_bytes in [512, 0, 64] {
         let Some(label) = reader.bytes(at_bytes, 148 + 16 * 22) else { continue };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use fsverdict_core::model::NO_FLUSHES_COUNTED;
 use fsverdict_core::model::need::Answer;
 
 use super::heat::{drive_alarms, throttle_counters};
@@ -21,8 +22,8 @@ pub fn counters(root: &Path) -> Answer {
     match fields {
         None => Answer::yes("/proc/diskstats, which has no device yet"),
         Some(17..) => Answer::yes("/proc/diskstats, with discards and flushes"),
-        Some(15..) => Answer::partly("/proc/diskstats, with discards; flushes need Linux 5.5"),
-        Some(_) => Answer::partly("/proc/diskstats; discards need Linux 4.18, flushes 5.5"),
+        Some(15..) => Answer::partly(NO_FLUSHES_COUNTED[0]),
+        Some(_) => Answer::partly(NO_FLUSHES_COUNTED[1]),
     }
 }
 

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Contender, Disk, Given, Loses, Mounted, Plan, Probed, Record};
+use crate::model::{Contender, Disk, Given, Guest, Loses, Mounted, Plan, Probed, Record};
 
-/// The trial's kernel counts flushes: Linux 5.5 and later. In older records others say 0.
+/// The trial's kernel counts flushes.
 pub fn counts_flushes(record: &Record) -> bool {
-    let mut lacks = record.guest.iter().flat_map(|guest| &guest.lacks);
-    !lacks.any(|reason| reason.contains("flushes"))
+    record.guest.as_ref().is_none_or(Guest::counts_flushes)
 }
 
 /// Whether the trial's fsyncs flushed the disk. What a layer in between keeps is not known here.

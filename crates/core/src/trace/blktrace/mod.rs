@@ -5,7 +5,7 @@
 //! `/sys/kernel/debug/block/DISK/msg` is a mark. How many records were lost is nowhere in the
 //! files: blktrace prints it.
 
-mod record;
+mod event;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -13,8 +13,8 @@ use std::io::{self, Read};
 use super::events::{Block, Event, EventKind, OWN_FLUSH_SECTOR, Process};
 use super::merge::in_order;
 use crate::model::trace::{Flags, Op, SECTOR_BYTES};
-pub use record::BlktraceError;
-use record::{IoTrace, IoTraces, category};
+pub use event::BlktraceError;
+use event::{IoTrace, IoTraces, category};
 
 /// Names of so many processes are kept.
 const NAMES_MAX: usize = 1 << 16;

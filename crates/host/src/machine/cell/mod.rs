@@ -3,8 +3,8 @@
 //! root ends with it (user_namespaces(7)). ARCHITECTURE.md says why it is made so.
 
 mod mapped;
+mod root;
 mod starter;
-mod tree;
 
 use std::fs::{self, File};
 use std::io;
@@ -82,7 +82,7 @@ impl CellError {
 pub enum Cell {
     /// Root's: namespaces, what is private in them, and where the kernel has rules for abstract
     /// sockets, who starts its commands under them; and whether there are keys to be kept from it.
-    Namespaces(OwnedFd, OwnedFd, tree::Grown, Option<Starter>, bool),
+    Namespaces(OwnedFd, OwnedFd, root::Grown, Option<Starter>, bool),
     /// A user's, who may mount nothing: rules of Landlock.
     Rules(OwnedFd),
 }
@@ -192,7 +192,7 @@ pub fn make(ground: &Ground, user: &OwnedFd, is_sealed: bool) -> Result<Cell, Ce
     // The thread gets mounts of its own, and a root of its own.
     std::thread::scope(|scope| {
         let make = || {
-            let grown = tree::grow(ground, is_sealed)?;
+            let grown = root::grow(ground, is_sealed)?;
             let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts)
                 .map_err(CellError::of("a mount namespace"))?;
             let mounts = opened(&holder, NewNamespace::Mounts)?;
@@ -237,7 +237,7 @@ pub fn among_in<T: Send>(
         // The thread gets mounts of its own, and a root of its own; both go with it.
         let confined = || {
             // What is open of it is closed before the thread has open files of its own.
-            tree::grow(&ground, true).map(drop)?;
+            root::grow(&ground, true).map(drop)?;
             sys::keep_open_files().map_err(CellError::of("open files"))?;
             sys::fence().map_err(CellError::of("tools"))?;
             Ok(tools())
@@ -282,7 +282,7 @@ pub fn why_sockets_are_in_reach() -> Option<io::Error> {
         return None;
     }
     let failed = || Err(io::Error::other("it did not end well"));
-    let thread = std::thread::Builder::new().spawn(tree::try_overlay);
+    let thread = std::thread::Builder::new().spawn(root::try_overlay);
     thread.and_then(|thread| thread.join().unwrap_or_else(|_| failed())).err()
 }
 

@@ -219,6 +219,16 @@ impl Vm<'_> {
         }
     }
 
+    /// The trial's disks hang where they did when its guest told of `disks`, where its kernel is
+    /// tried on several buses: one of the first may say nothing to us.
+    pub fn use_bus_of(&mut self, trial: &Trial, disks: &str) {
+        let bus = Bus::tried_with(disks.split(',').next().unwrap_or_default());
+        let buses = self.buses(trial);
+        if let Some(at) = buses.iter().position(|it| Some(*it) == bus) {
+            self.use_buses(trial, &buses[at..]);
+        }
+    }
+
     /// The trial's kernel has panicked again: from now on its processor is one that has no more
     /// than every kernel knows. `false` where that is its processor already, or where we don't
     /// choose it.

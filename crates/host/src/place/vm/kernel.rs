@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::arch::{self, Arch};
+use super::built::{self, Found};
 use super::error::VmError;
 use super::image::{Image, called};
 use super::release::{by_version, is_of_version, name_with, with_zfs};
-use super::tree::{self, Found};
 use crate::machine::plain;
 use crate::{sys, undo};
 
@@ -170,7 +170,7 @@ impl Kernel {
 
     /// The kernel in that folder, with its modules.
     fn in_folder(folder: &Path) -> io::Result<Kernel> {
-        let Found { image, release, modules } = tree::find(&folder.canonicalize()?)?;
+        let Found { image, release, modules } = built::find(&folder.canonicalize()?)?;
         let kernel = Kernel::at(&image)?;
         if kernel.release != release {
             return Err(io::Error::other(format!(
@@ -189,7 +189,7 @@ impl Kernel {
         let Image { arch, release, build } = kept(&image)?;
         let roots = roots(&image);
         let modules = folders(&roots, arch, &release).find(|folder| folder.is_dir());
-        let modules = modules.or_else(|| tree::around(&image, arch, &release));
+        let modules = modules.or_else(|| built::around(&image, arch, &release));
         // `/zfs` is this system's own, and nothing that belongs to a kernel of /boot.
         let package = Some(roots[1]).filter(|root| root.parent().is_some());
         let zfs = package.and_then(|root| Zfs::in_folder(&root.join(TOOLS)));

@@ -15,6 +15,7 @@ mod archive;
 mod boot;
 mod bootable;
 mod bring;
+mod built;
 mod console;
 mod disks;
 mod elf;
@@ -40,7 +41,6 @@ mod release;
 mod runner;
 mod shell;
 pub mod toolbox;
-mod tree;
 pub mod uml;
 pub mod userland;
 
@@ -188,7 +188,7 @@ impl<'a> Vm<'a> {
         let processor = self.booted_by(trial)?.0.processor;
         let mut guest = Guest { panicked, processor: processor.map(String::from), ..guest };
         guest.lacks.extend(processor.map(|plain| {
-            format!("its processor is QEMU's {plain}, for the kernel panicked on the usual one")
+            format!("its processor is QEMU's {plain}, because the kernel panicked on the usual one")
         }));
         let mut record =
             Record { guest: Some(guest), ..model::from_json(str::from_utf8(&record)?)? };

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{Attachment, Contender};
 use siphasher::sip::SipHasher24;
 
+pub use super::built::name;
+use super::built::{self, Files};
 use super::elf;
 use super::error::VmError;
 use super::kernel::Kernel;
-pub use super::tree::name;
-use super::tree::{self, Files};
 use crate::file_system::{self, FileSystem};
 use crate::layer;
 use crate::machine::plain;
@@ -106,6 +106,17 @@ impl Bus {
         }
     }
 
+    /// Which of those that kernels are tried on has a disk of this driver, as a record names it.
+    /// Old kernels have one of their own for IDE.
+    pub fn tried_with(driver: &str) -> Option<Bus> {
+        match driver {
+            "" => None,
+            "virtio_blk" => Some(Bus::Virtio),
+            "ahci" => Some(Bus::Ahci),
+            _ => Some(Bus::Ide),
+        }
+    }
+
     fn drivers(self) -> &'static [&'static str] {
         match self {
             Bus::Virtio => &["virtio_pci", "virtio_blk"],
@@ -145,7 +156,7 @@ impl Modules {
     /// Those of `kernel`.
     pub fn of(kernel: &Kernel) -> Result<Modules, VmError> {
         let Some(folder) = &kernel.modules else { return Ok(Modules::default()) };
-        if tree::is_built(folder) {
+        if built::is_built(folder) {
             return Modules::of_tree(folder);
         }
         let read = |file: &str| plain::text(&folder.join(file));
@@ -162,10 +173,10 @@ impl Modules {
 
     /// Those of a tree that is built, where no list is made of what they need.
     fn of_tree(folder: &Path) -> Result<Modules, VmError> {
-        let files = tree::modules(folder)
+        let files = built::modules(folder)
             .map_err(|source| VmError::Image { path: folder.into(), source })?;
         // Without that list what is built in is not known.
-        let builtin = plain::text(&folder.join(tree::BUILTIN));
+        let builtin = plain::text(&folder.join(built::BUILTIN));
         let known = builtin.is_ok();
         let builtin = builtin.unwrap_or_default().lines().map(name).collect();
         Ok(Modules { folder: folder.into(), files, builtin, known }.with_what_they_have_as_well())

@@ -19,8 +19,9 @@ pub enum Means {
     Pause,
 }
 
-/// The signals: signal(7).
-pub const SIGNALS: [(&str, i32, Means); 12] = [
+/// The signals of signal(7), but for those that do nothing where nobody waits for them, those of a
+/// terminal that stop, and the real-time ones.
+pub const SIGNALS: [(&str, i32, Means); 22] = [
     ("KILL", libc::SIGKILL, Means::Death),
     ("INT", libc::SIGINT, Means::Interrupt),
     ("TERM", libc::SIGTERM, Means::Interrupt),
@@ -33,6 +34,16 @@ pub const SIGNALS: [(&str, i32, Means); 12] = [
     ("USR2", libc::SIGUSR2, Means::Death),
     ("SEGV", libc::SIGSEGV, Means::Death),
     ("XCPU", libc::SIGXCPU, Means::Death),
+    ("XFSZ", libc::SIGXFSZ, Means::Death),
+    ("BUS", libc::SIGBUS, Means::Death),
+    ("FPE", libc::SIGFPE, Means::Death),
+    ("ILL", libc::SIGILL, Means::Death),
+    ("SYS", libc::SIGSYS, Means::Death),
+    ("TRAP", libc::SIGTRAP, Means::Death),
+    ("PROF", libc::SIGPROF, Means::Death),
+    ("VTALRM", libc::SIGVTALRM, Means::Death),
+    ("IO", libc::SIGIO, Means::Death),
+    ("PWR", libc::SIGPWR, Means::Death),
 ];
 /// How many of them every step of every bed meets, from the first on.
 const OF_EVERY_STEP: usize = 4;

@@ -1,0 +1,54 @@
+//! Limits and figures of cgroup v2, as hosts have it, tried in a guest that plays the host: this
+//! machine's may have version 1.
+
+use super::*;
+
+/// In a guest another copy of the program takes the guest for a host whose cgroups are of version
+/// 2. A host has `true`, which any program can be that does nothing.
+const AS_HOST: &str = r#"
+cp $(command -v sync) /usr/bin/true; wipefs --all /dev/vdb
+mkdir /tmp/host; cp /proc/1/exe /tmp/host/fsverdict; cd /tmp/host
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+echo CONTROLLERS $(cat /sys/fs/cgroup/cgroup.controllers)
+run="./fsverdict run --bed device:/dev/vdb --erase /dev/vdb --erase-data --fs ext4 --rounds 1
+     --limits write-iops=40"
+left() { echo LEFT; ls -d /sys/fs/cgroup/fsverdict*; ls /run/fsverdict/journals
+         echo $(cat /sys/fs/cgroup/cgroup.subtree_control) END; }
+$run --output run --fsync-files files=3,repetitions=40
+echo; echo "RECORD $(cat run/trials/1/record.json)"; left
+$run --output killed -- sleep 1000 > /tmp/said 2>&1 &
+until cat /sys/fs/cgroup/fsverdict-trial-*/io.max 2>/dev/null | grep wiops=40; do sleep 1; done
+kill -9 $!; wait
+./fsverdict clean; left
+"#;
+
+#[test]
+#[ignore = "fetches a kernel, once, and boots virtual machines: run ./test"]
+fn limits_of_cgroup_v2_hold_the_trial_down_and_go_with_a_killed_run() {
+    or_left_out!();
+    let scene = Scene::new();
+    scene.write("as-host", AS_HOST);
+    let place = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4"];
+    let script = scene.typed("as-host");
+    let work = ["--size", "128M", "--rounds", "1", "--output", "run", "--", "cat", &script];
+    let words = [&place[..], &work].concat();
+    Started::new(as_root(&scene, &words)).wait().exits(0);
+
+    let said = said_in_guest(&scene, as_root(&scene, &["vm", "shell", "run"]), "as-host");
+    let controllers = said.lines().find_map(|it| it.strip_prefix("CONTROLLERS ")).unwrap();
+    assert!(controllers.contains("io") && controllers.contains("memory"), "{said}");
+    let record = said.lines().find_map(|it| it.strip_prefix("RECORD ")).unwrap();
+    let record: Value = serde_json::from_str(record).unwrap_or_else(|why| panic!("{why}: {said}"));
+    assert_eq!(record["outcome"], "measured", "{said}");
+    // An fsync of ext4's is two writes and more, of which 40 a second are let through.
+    assert!(sample(&record, "fsync_latency_p50") > 0.02, "{record:#}");
+    let own = &record["phases"][0]["totals"]["own"];
+    assert!(own["memory_max_bytes"].as_u64() > Some(0), "{own:#}");
+    let [_, whole, killed] = said.split("LEFT\n").collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert!(whole.contains(" wiops=40"), "the rule of the second run: {said}");
+    assert!(killed.contains("END"), "{said}");
+    for left in [whole.split("END").next().unwrap(), killed] {
+        assert!(!left.contains("/fsverdict-trial") && !left.contains(".jsonl"), "{left}: {said}");
+    }
+    scene.assert_nothing_left();
+}
