@@ -254,6 +254,8 @@ fn published_runs_are_whole() {
     for pack in &packs {
         let pack = pack.display().to_string();
         let texts = tool("tar", &["--extract", "--to-stdout", "--gzip", "--file", &pack]).unwrap();
+        // A plan's own folder of that name.
+        let texts = texts.replace("$PWD/root", "");
         for path in ["/home/", "/root", "/tmp/rec", "/tmp/vmuser"] {
             assert!(!texts.contains(path), "{path} is in {pack}");
         }
