@@ -275,11 +275,12 @@ fn precedent(scene: &Scene, page: &str) -> (String, Value) {
     if let Some((_, below)) = again {
         let pack = format!("record/{}", below.split(' ').next().unwrap());
         let later = json(&pack);
-        let has_no_answer = |it: &Value| ["undecided", NOT_HERE].contains(&text(&it["answer"]));
-        for claim in claims.iter_mut().filter(|it| has_no_answer(it)) {
+        let rank = |it: &Value| ["undecided", NOT_HERE].iter().position(|no| it["answer"] == *no);
+        for claim in claims.iter_mut().filter(|it| rank(it).is_some()) {
             let same = list(&later["claims"]).iter().find(|it| it["text"] == claim["text"]);
             let now = ruling(same.unwrap());
-            if !has_no_answer(&now) {
+            // An answer says more than none, and an interval more than that nothing was measured.
+            if rank(&now).is_none_or(|now| Some(now) < rank(claim)) {
                 *claim = now;
                 claim["run"] = json!(folder(&pack));
             }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Error, Result};
 use clap::ValueEnum;
 use fsverdict_core::judge::{self, Asked, Judge};
+use fsverdict_core::model::claim::Claim;
 use fsverdict_core::model::{Across, Change, Contender, Incomparable, Percent, Stop};
 use fsverdict_core::render;
 use fsverdict_host::bed::{Consent, Consents};
@@ -152,9 +153,9 @@ fn may_fail_on(arguments: &Arguments, baseline: &Loaded) -> Result<(), Usage> {
             "--fail-on claim: measured anew, there is no earlier answer; report --fail-on claim \
              asks one run"
         }
-        false if is_on(FailOn::Claim) && baseline.plan.claims.is_empty() => {
-            "--fail-on claim needs claims, and the baseline's plan has none: write them there as \
-             [[claim]]"
+        false if is_on(FailOn::Claim) && !baseline.plan.claims.iter().any(Claim::is_asked) => {
+            "--fail-on claim needs claims, and the baseline's plan has none that a run can answer: \
+             write them there as [[claim]]"
         }
         _ => return Ok(()),
     };
@@ -164,7 +165,7 @@ fn may_fail_on(arguments: &Arguments, baseline: &Loaded) -> Result<(), Usage> {
 /// Says on standard error what shuts the gate, and what one that opens might hide.
 fn warn(across: &Across) {
     let fails = across.gate.iter().flat_map(|it| &it.fails);
-    fails.for_each(|it| remark!("fails: {it}"));
+    fails.for_each(|it| remark!("fails: {}", render::one_line(it)));
     for it in across.references_moved() {
         remark!("warning: {}", render::reference_moved(it));
     }

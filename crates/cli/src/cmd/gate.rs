@@ -1,6 +1,7 @@
 //! What makes a gate of `compare`: which changes shut it, and with what exit status.
 
 use clap::ValueEnum;
+use fsverdict_core::model::claim::Answer;
 use fsverdict_core::model::{Across, Change, ClaimChange, Gate, ReferenceChange, Verdict};
 use fsverdict_core::render;
 
@@ -59,8 +60,10 @@ pub fn gate(across: &Across, on: &[FailOn]) -> Gate {
     let is_shut_by = |it: &&ClaimChange| {
         it.refuted && is_on(FailOn::Claim) || it.unanswered && is_on(FailOn::Undecided)
     };
-    fails.extend(across.claims.iter().filter(is_shut_by).map(render::answered_anew));
+    let claims = || across.claims.iter().filter(is_shut_by);
     has_more_than_void |= fails.len() > void_ones;
+    has_more_than_void |= claims().any(|it| it.run != Answer::MeasuredSomethingElse);
+    fails.extend(claims().map(render::answered_anew));
     let failed = across.not_measured.iter().filter(|_| is_on(FailOn::Failed));
     let failed: Vec<String> = failed.map(ToString::to_string).collect();
     let status = match (failed.is_empty(), has_more_than_void) {

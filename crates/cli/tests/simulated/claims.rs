@@ -140,7 +140,11 @@ fn compare_answers_the_claims_of_the_baseline_by_both_runs() {
     assert_eq!((&fast["refuted"], &same["refuted"]), (&true.into(), &false.into()));
     assert_eq!((&same["baseline"], &same["run"]), (&"holds".into(), &"holds".into()));
     // Refuted before and after, it is no news.
-    scene.run("compare after before --fail-on claim").exits(0);
+    let slow = |seed: &str| slowed.replace("seed = 12", seed);
+    run_plan(&scene, "slow", &claimed(&slow("seed = 14"), "at_least = 1.3"));
+    run_plan(&scene, "slow-again", &claimed(&slow("seed = 15"), "at_least = 1.3"));
+    let done = scene.run("compare slow slow-again --fail-on claim").exits(0);
+    assert!(done.stdout.contains("\n  2 claims have the answer that they had\n"));
     // Nobody is there any more of whom it is claimed.
     let gone = PLAN.replace("name = \"same\"", "name = \"other\"").replace("same = 0.98, ", "");
     run_plan(&scene, "gone", &gone.replace("seed = 11", "seed = 13"));

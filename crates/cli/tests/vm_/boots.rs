@@ -48,8 +48,11 @@ fn a_kernel_that_panics_as_it_boots_is_booted_again_and_then_on_a_plain_processo
         assert_eq!(failures(&document), [""; 0]);
         let guest = &list(&document["trials"])[0]["guest"];
         assert!(text(&guest["panicked"]).contains("IO-APIC + timer"), "{guest:#}");
-        assert_eq!(guest["processor"].as_str(), processor, "{guest:#}");
         let raw = format!("{output}/trials/1/raw");
+        // The machine may be as busy as the one that is imitated, and a boot more may panic.
+        let boots = scene.read(&format!("boots-{panics}")).lines().count();
+        let processor = processor.or((boots > 2).then_some("qemu64"));
+        assert_eq!(guest["processor"].as_str(), processor, "{guest:#}");
         assert!(scene.read(&format!("{raw}/console-of-panic.log")).contains("Kernel panic - "));
         let again = scene.path(&format!("{raw}/console-of-processor.log"));
         assert_eq!(again.exists(), processor.is_some());

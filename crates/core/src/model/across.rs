@@ -320,6 +320,11 @@ impl ClaimChange {
             text: run.claim.text,
         }
     }
+
+    /// The run says something else of it: another answer, or of its size.
+    pub fn is_news(&self) -> bool {
+        self.baseline != self.run || self.refuted || self.unanswered
+    }
 }
 
 impl Change {

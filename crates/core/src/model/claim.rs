@@ -143,6 +143,11 @@ impl Claim {
         }
     }
 
+    /// Something that a plan measures can answer it.
+    pub fn is_asked(&self) -> bool {
+        self.not_measurable.is_none()
+    }
+
     /// How the two compare is said, once, and can be.
     pub(super) fn check_size(&self) -> Result<(), String> {
         let bounds = [self.at_least, self.at_most];
@@ -247,7 +252,8 @@ impl Answered {
         })
     }
 
-    /// It is shown not to be so: no ratio of the interval is one that is claimed.
+    /// It is shown not to be so: no ratio of the interval is one that is claimed, or none that
+    /// matters.
     pub fn is_refuted(&self) -> bool {
         match self.answer {
             Answer::DoesNotHold | Answer::TooSmallToMatter => true,

@@ -136,10 +136,10 @@ fn lists(across: &Across, all: bool) -> [(&'static str, Vec<String>); 7] {
     ]
 }
 
-/// The claims that have another answer than before, those first that are refuted now.
+/// The claims of which the run says something else, those first that are refuted now.
 fn claims(across: &Across) -> Vec<String> {
     let (changed, same): (Vec<&ClaimChange>, Vec<_>) =
-        across.claims.iter().partition(|it| it.baseline != it.run);
+        across.claims.iter().partition(|it| it.is_news());
     let (refuted, others): (Vec<&ClaimChange>, Vec<_>) =
         changed.into_iter().partition(|it| it.refuted);
     let mut lines: Vec<String> = refuted.into_iter().chain(others).map(answered_anew).collect();

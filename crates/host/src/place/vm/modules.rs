@@ -110,10 +110,10 @@ impl Bus {
     /// Old kernels have one of their own for IDE.
     pub fn tried_with(driver: &str) -> Option<Bus> {
         match driver {
-            "" => None,
             "virtio_blk" => Some(Bus::Virtio),
             "ahci" => Some(Bus::Ahci),
-            _ => Some(Bus::Ide),
+            "ata_piix" | "piix" | "PIIX_IDE" => Some(Bus::Ide),
+            _ => None,
         }
     }
 

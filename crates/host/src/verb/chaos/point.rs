@@ -19,9 +19,10 @@ pub enum Means {
     Pause,
 }
 
-/// The signals of signal(7), but for those that do nothing where nobody waits for them, those of a
-/// terminal that stop, and the real-time ones.
-pub const SIGNALS: [(&str, i32, Means); 22] = [
+/// Signals of signal(7). Not here are those that do nothing where nobody waits for them, those of a
+/// terminal that stop, PIPE, which Rust ignores, BUS and SEGV, of which its runtime bears one
+/// (library/std/src/sys/pal/unix/stack_overflow.rs), and the real-time ones.
+pub const SIGNALS: [(&str, i32, Means); 20] = [
     ("KILL", libc::SIGKILL, Means::Death),
     ("INT", libc::SIGINT, Means::Interrupt),
     ("TERM", libc::SIGTERM, Means::Interrupt),
@@ -32,10 +33,8 @@ pub const SIGNALS: [(&str, i32, Means); 22] = [
     ("ALRM", libc::SIGALRM, Means::Death),
     ("USR1", libc::SIGUSR1, Means::Death),
     ("USR2", libc::SIGUSR2, Means::Death),
-    ("SEGV", libc::SIGSEGV, Means::Death),
     ("XCPU", libc::SIGXCPU, Means::Death),
     ("XFSZ", libc::SIGXFSZ, Means::Death),
-    ("BUS", libc::SIGBUS, Means::Death),
     ("FPE", libc::SIGFPE, Means::Death),
     ("ILL", libc::SIGILL, Means::Death),
     ("SYS", libc::SIGSYS, Means::Death),
