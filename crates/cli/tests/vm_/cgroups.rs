@@ -13,7 +13,7 @@ echo CONTROLLERS $(cat /sys/fs/cgroup/cgroup.controllers)
 run="./fsverdict run --bed device:/dev/vdb --erase-data --fs ext4 --rounds 1
      --limits write-iops=40"
 left() { echo LEFT; ls -d /sys/fs/cgroup/fsverdict*; ls /run/fsverdict/journals
-         echo $(cat /sys/fs/cgroup/cgroup.subtree_control) OF-LEFT; }
+         echo $(cat /sys/fs/cgroup/cgroup.subtree_control) ALL-TOLD; }
 $run --erase /dev/vdb --output run --fsync-files files=3,repetitions=40
 echo; echo "RECORD $(cat run/trials/1/record.json)"; left
 $run --erase /dev/vdb=ext4 --output killed -- sleep 1000 > /tmp/said 2>&1 &
@@ -50,7 +50,7 @@ fn limits_of_cgroup_v2_hold_the_trial_down_and_go_with_a_killed_run() {
     let [_, whole, killed] = said.split("LEFT\n").collect::<Vec<_>>()[..] else { panic!("{said}") };
     assert!(whole.contains(" wiops=40"), "the rule of the second run: {said}");
     assert!(whole.contains(".jsonl"), "the journal of the second run: {said}");
-    for left in [whole, killed].map(|it| it.split_once("OF-LEFT").map(|(left, _)| left)) {
+    for left in [whole, killed].map(|it| it.split_once("ALL-TOLD").map(|(left, _)| left)) {
         let left = left.unwrap_or_else(|| panic!("{said}"));
         assert!(!left.contains("/fsverdict-trial") && !left.contains(".jsonl"), "{left}: {said}");
     }
