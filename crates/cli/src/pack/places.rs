@@ -15,6 +15,7 @@ pub struct Places(Vec<(Vec<u8>, &'static str)>);
 const FOLDER: &str = "RUN";
 const CACHE: &str = "CACHE";
 const HOME: &str = "~";
+const PLAN: &str = "PLAN";
 
 /// The fields of a trial's document that are paths in the folder that the run had when it ran.
 #[derive(Deserialize)]
@@ -53,13 +54,15 @@ impl Places {
         Ok(())
     }
 
-    /// Adds what the run's facts name: the folder that was asked for; and as `kernel 6.1` is
+    /// Adds what the run's facts name: the plan's file and the folder that was asked for; and as `kernel 6.1` is
     /// `Linux 6.1.0 #1 SMP (PATH), NVMe disks`, and fetched ones are cached, the cache of
     /// whoever ran it.
     pub fn add_facts(&mut self, run: &Run) {
         for words in run.command.windows(2).filter(|words| words[0] == "--output") {
             self.add(&words[1], FOLDER);
         }
+        let plans = run.command.iter().filter(|word| word.ends_with(".toml"));
+        plans.for_each(|plan| self.add(plan, PLAN));
         let kernels = run.host.iter().filter(|(name, _)| name.starts_with("kernel "));
         let paths = kernels.filter_map(|(_, it)| it[it.find(" (/")? + 2..].rsplit_once(')'));
         for (cache, _) in paths.filter_map(|it| it.0.split_once("/fsverdict/kernels/")) {
@@ -147,7 +150,7 @@ mod tests {
         let trial = r#"{"number": 7, "raw": "/tmp/old/trials/7/raw", "series": "/x/series.csv"}"#;
         places.add_trial(trial.as_bytes()).unwrap();
         let facts = r#"{"schema": 1, "program_version": "", "name": "",
-            "command": ["fsverdict", "run", "--output", "/data/first"],
+            "command": ["fsverdict", "run", "/srv/shop.toml", "--output", "/data/first"],
             "started": "", "seed": 1, "place": "vm", "tools": {}, "host": {
                 "kernel": "6.1 (/ours)",
                 "kernel 6.1": "Linux 6.1.0 (/tmp/guest/.cache/fsverdict/kernels/6.1.0/vmlinuz)",
@@ -165,6 +168,7 @@ mod tests {
             ("\"/mnt/new/run 1\"", "\"RUN\""),
             ("/tmp/old: full", "RUN: full"),
             ("--output /data/first", "--output RUN"),
+            ("run /srv/shop.toml, /srv/x", "run PLAN, /srv/x"),
             ("/tmp/older /tmp/old-1 /tmp/old.img", "/tmp/older /tmp/old-1 /tmp/old.img"),
             ("it is in /tmp/old.", "it is in RUN."),
             ("/tmp/guest/.cache/fsverdict/kernels", "~/.cache/fsverdict/kernels"),
