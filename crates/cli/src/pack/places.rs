@@ -54,21 +54,25 @@ impl Places {
         Ok(())
     }
 
-    /// Adds what the run's facts name: the plan's file and the folder that was asked for; and as `kernel 6.1` is
-    /// `Linux 6.1.0 #1 SMP (PATH), NVMe disks`, and fetched ones are cached, the cache of
-    /// whoever ran it.
+    /// Adds what the run's facts name: the folder that was asked for and the plan's file; and as
+    /// `kernel 6.1` is `Linux 6.1.0 #1 SMP (PATH), NVMe disks`, and fetched ones are cached, the
+    /// cache of whoever ran it.
     pub fn add_facts(&mut self, run: &Run) {
         for words in run.command.windows(2).filter(|words| words[0] == "--output") {
             self.add(&words[1], FOLDER);
         }
-        let plans = run.command.iter().filter(|word| word.ends_with(".toml"));
-        plans.for_each(|plan| self.add(plan, PLAN));
         let kernels = run.host.iter().filter(|(name, _)| name.starts_with("kernel "));
         let paths = kernels.filter_map(|(_, it)| it[it.find(" (/")? + 2..].rsplit_once(')'));
         for (cache, _) in paths.filter_map(|it| it.0.split_once("/fsverdict/kernels/")) {
             match cache.strip_suffix("/.cache") {
                 Some(home) => self.add(home, HOME),
                 None => self.add(&format!("{cache}/fsverdict"), CACHE),
+            }
+        }
+        for plan in run.command.iter().filter(|word| word.ends_with(".toml")) {
+            // One that lies in a home is named by that.
+            if self.taken_out(plan.as_bytes()) == plan.as_bytes() {
+                self.add(plan, PLAN);
             }
         }
     }
