@@ -23,7 +23,7 @@ pub const DIRECTORIES: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Which Debian package brings a program.
-const PACKAGES: [(&str, &str); 72] = [
+const PACKAGES: [(&str, &str); 73] = [
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("bcachefs", "bcachefs-tools"),
@@ -89,6 +89,7 @@ const PACKAGES: [(&str, &str); 72] = [
     ("tune2fs", "e2fsprogs"),
     ("umount", "mount"),
     ("unshare", "util-linux"),
+    ("vdoformat", "vdo"),
     ("vsftpd", "vsftpd"),
     ("wipefs", "util-linux"),
     ("xz", "xz-utils"),

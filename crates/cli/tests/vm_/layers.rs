@@ -1,31 +1,33 @@
 //! Layers below a file system, in a guest.
 
+use std::path::{Path, PathBuf};
+
 use super::{
     as_root, cache, failures, fetch_tools, full_kernel, image_in, kernels, said_in_guest, uml,
 };
-use crate::support::{Scene, Started, list, one_line, sample, text};
+use crate::support::{Scene, Started, list, one_line, program, sample, text};
 
 /// What makes them, for guests alone where the machine does not have it.
 const PACKAGES: [&str; 3] = ["cryptsetup-bin", "lvm2", "mdadm"];
 
 #[test]
-#[ignore = "fetches tools, once, and boots virtual machines: run ./test"]
+#[ignore = "fetches a kernel and tools, once: run ./test"]
 fn a_stack_of_layers_is_made_below_a_file_system_and_told() {
-    or_left_out!();
+    if !uml::is_there() {
+        return;
+    }
     let scene = Scene::new();
-    let Some(done) = fetch_tools(&cache(), &PACKAGES) else { return };
+    let Some(done) = fetch_tools(&uml::cache(), &PACKAGES) else { return };
     for program in ["cryptsetup", "integritysetup", "lvm", "mdadm"] {
         assert!(done.stdout.contains(program), "{program}: {}", done.stdout);
     }
 
     let stack = "luks:sector_size=512+raid1+lvm-thin:chunk=64k";
-    let words =
-        ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4", "--size", "128M"];
+    let words = ["run", "--place", "uml", "--fs", "ext4", "--size", "128M"];
     let more = ["--devices", "2", "--layers", "none", "--layers", stack, "--rounds", "1"];
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
     let words = [&words[..], &more, &work].concat();
-    let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
-    assert_eq!(failures(&document), [""; 0]);
+    let document = uml::measured(&scene, &words);
     let trials = list(&document["trials"]);
     let of = |name: &str| trials.iter().find(|it| it["contender"] == name).unwrap();
     let (plain, layered) = (of("ext4 on none"), of(&format!("ext4 on {stack}")));
@@ -124,7 +126,11 @@ fn a_raid_loses_a_drive_or_is_resynchronized_under_the_work() {
 }
 
 /// What each says of itself, once it is made of four disks.
-const EACH: [(&str, &[&str]); 9] = [
+const EACH: [(&str, &[&str]); 13] = [
+    ("luks:cipher=aes-cbc-essiv:sha256,workqueues=no", &["cipher: aes-cbc-essiv:sha256"]),
+    ("luks:cipher=xchacha12,aes-adiantum-plain64,key_size=256", &["cipher: xchacha12,aes-adi"]),
+    ("luks:cipher=serpent-xts-plain64,key_size=512", &["cipher: serpent-xts", "512 bits"]),
+    ("integrity:hash=sha256,mode=direct", &["is active", "sha256", "mode: read/write"]),
     ("raid0", &["active raid0"]),
     ("raid5:chunk=64k", &["active raid5", "level 5, 64k chunk", "[4/4] [UUUU]"]),
     ("raid6", &["active raid6", "level 6"]),
@@ -235,5 +241,56 @@ fn the_last_disk_caches_the_others_and_gets_what_is_written() {
             assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{stack}");
         }
     }
+    scene.assert_nothing_left();
+}
+
+/// A kernel that has dm-vdo and ntfs3, in a cache of its own, since tests of users copy the other.
+fn newer_kernel() -> Option<PathBuf> {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("newer");
+    let mut command = program(env!("CARGO_BIN_EXE_fsverdict"));
+    command.args(["kernels", "get", NEWER]).env("XDG_CACHE_HOME", &cache);
+    let done = Started::new(command).wait();
+    if done.code != Some(0) {
+        eprintln!("left out: no kernel {NEWER}: {}", done.stderr);
+    }
+    (done.code == Some(0)).then_some(cache)
+}
+
+const NEWER: &str = "6.12";
+
+#[test]
+#[ignore = "fetches a kernel and tools, once, and boots virtual machines: run ./test"]
+fn on_a_newer_kernel_vdo_stores_once_what_is_alike_and_ntfs3_is_measured() {
+    or_left_out!();
+    let Some(cache) = newer_kernel() else { return };
+    let Some(_) = fetch_tools(&cache, &["dmsetup", "ntfs-3g", "vdo"]) else { return };
+    let scene = Scene::new();
+    let plan = r#"
+        place = "vm"
+        bed = { size = "3G" }
+        judgement = { rounds = 1 }
+        contender = [
+            { name = "plain", file_system = "ext4", kernel = "6.12" },
+            { name = "vdo", file_system = "ext4", kernel = "6.12", layers = ["vdo:slab=32M"] },
+            { name = "ntfs3", file_system = "ntfs3", kernel = "6.12" },
+        ]
+        [[workload]]
+        name = "twice the same random bytes"
+        command = "head -c 8M /dev/urandom >one; cat one >two; sync"
+        "#;
+    let plan = scene.write("plan.toml", &plan.replace("6.12", NEWER));
+    let mut command = scene.command(&["run", &plan, "--output", "run", "--json", "-"]);
+    command.env("XDG_CACHE_HOME", &cache);
+    let document = Started::new(command).wait().exits(0).json();
+    assert_eq!(failures(&document), [""; 0]);
+    let of = |name: &str| list(&document["trials"]).iter().find(|it| it["contender"] == name);
+    let [plain, vdo, ntfs3] = ["plain", "vdo", "ntfs3"].map(|name| of(name).unwrap());
+    let told = text(&list(&vdo["layers"])[0]);
+    assert!(told.contains("compression on deduplication on"), "{told}");
+    assert_eq!(ntfs3["mounted"]["file_system"], "ntfs3");
+    let written = |trial| sample(trial, "device_write_bytes");
+    let [all, once, of_ntfs3] = [plain, vdo, ntfs3].map(written);
+    assert!(all.min(of_ntfs3) >= f64::from(16 << 20), "{all} {of_ntfs3}");
+    assert!((8.0..14.0).contains(&(once / f64::from(1 << 20))), "{once}");
     scene.assert_nothing_left();
 }

@@ -37,6 +37,16 @@ impl Layer {
     /// The one by which requests take longer, and its setting for flushes.
     pub const DELAY: [&str; 2] = ["delay", "flush"];
 
+    /// The one that stores less than is written, and its settings that turn that off.
+    pub const VDO: [&str; 3] = ["vdo", "compression", "deduplication"];
+
+    /// Whether it compresses what is written, or stores once what is alike.
+    pub fn saves_space(&self) -> bool {
+        let [name, both @ ..] = Layer::VDO;
+        let is_off = |of| self.settings.get(of).is_some_and(|value| value == "no");
+        self.name == name && !both.into_iter().all(is_off)
+    }
+
     /// Whether it makes each flush of the disk's cache wait.
     pub fn delays_flushes(&self) -> bool {
         let [name, flush] = Layer::DELAY;
@@ -111,6 +121,13 @@ mod tests {
         assert_eq!(luks.settings["cipher"], "xchacha12,aes-adiantum-plain64");
         let hash: Layer = "luks:cipher=aes-cbc-essiv:sha256".parse().unwrap();
         assert_eq!(hash.settings["cipher"], "aes-cbc-essiv:sha256");
+    }
+
+    #[test]
+    fn vdo_saves_space_unless_it_is_told_not_to() {
+        let saves = |text: &str| text.parse::<Layer>().unwrap().saves_space();
+        assert!(saves("vdo") && saves("vdo:compression=no") && saves("vdo:deduplication=no"));
+        assert!(!saves("vdo:compression=no,deduplication=no") && !saves("lvm-thin"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The layers that can be made.
 
 use super::Kind;
-use super::{bcache, cache, delay, integrity, luks, lvm, md, null_blk};
+use super::{bcache, cache, delay, integrity, luks, lvm, md, null_blk, vdo};
 
 /// All layers, in the order `list` shows them.
-pub const ALL: [&Kind; 17] = [
+pub const ALL: [&Kind; 18] = [
     &null_blk::NULL_BLK,
     &null_blk::ZONED,
     &delay::DELAY,
@@ -22,6 +22,7 @@ pub const ALL: [&Kind; 17] = [
     &cache::CACHE,
     &cache::WRITECACHE,
     &bcache::BCACHE,
+    &vdo::VDO,
 ];
 
 /// The layer of that name.

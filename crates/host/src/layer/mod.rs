@@ -16,6 +16,7 @@ mod lvm;
 mod md;
 mod null_blk;
 mod stack;
+mod vdo;
 mod words;
 
 use fsverdict_core::model::{Bytes, Layer, meant};
@@ -185,7 +186,7 @@ impl Kind {
         }
         let state = layer.settings.get("state").map(String::as_str);
         if layer.settings.contains_key("speed") && !matches!(state, Some("resync" | "check")) {
-            return Err(format!("{layer}: speed is that of state=resync or of state=check"));
+            return Err(format!("{layer}: speed needs state=resync or state=check"));
         }
         Ok(())
     }

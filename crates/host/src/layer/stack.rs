@@ -6,7 +6,7 @@ use fsverdict_core::model::{Bytes, Layer, meant};
 
 use super::known::{ALL, find};
 use super::words::{bytes, clear_argv};
-use super::{Made, Names, Place, Seat, bcache, host, null_blk};
+use super::{Made, Names, Place, Seat, bcache, host, null_blk, vdo};
 use crate::tool::{self, ToolError};
 
 /// Looks whether `layers` can be made on so many devices.
@@ -24,7 +24,7 @@ pub fn check(layers: &[Layer], devices: usize) -> Result<(), String> {
             ));
         }
         if kind.place == Place::WithCache && layers[..level].iter().any(caches) {
-            return Err(format!("{} is a second cache: one of them has the last disk", kind.name));
+            return Err(format!("{} is a second cache: only one can use the last disk", kind.name));
         }
         if level > 0 && is_zoned(layers) {
             return Err(format!("{} can't be made on zoned disks here: leave it out", kind.name));
@@ -114,6 +114,8 @@ fn caches(layer: &Layer) -> bool {
 
 /// Whether `layers` can be made on disks of that size.
 pub fn check_size(layers: &[Layer], disk: Bytes) -> Result<(), String> {
+    // What is between a disk and it may be smaller or larger.
+    layers.first().map_or(Ok(()), |first| vdo::check_size(first, disk))?;
     layers.iter().try_for_each(|layer| bcache::check_size(layer, disk))
 }
 
@@ -250,6 +252,11 @@ mod tests {
         let table =
             "\"0 $(blockdev --getsz /dev/vd0) delay /dev/vd0 0 0 /dev/vd0 0 1000 /dev/vd0 0 8\"";
         assert!(delayed.contains(table), "{delayed}");
+        let vdo = typed("vdo:compression=no,slab=32M", 1);
+        let table = "\"0 $(($5 * 8)) vdo V4 /dev/vd0 $(($(blockdev --getsize64 /dev/vd0) / 4096)) \
+                     4096 32768 16380 compression off deduplication on\"";
+        assert!(vdo.contains(table) && vdo.contains("--slab-bits=13 /dev/vd0)"), "{vdo}");
+        assert!(typed("vdo", 1).contains("--slab-bits=19 "));
         assert!(typed("integrity:mode=bitmap", 1).contains("--integrity-bitmap-mode"));
     }
 
@@ -316,6 +323,12 @@ mod tests {
         assert!(sized("bcache", 512 << 20).is_ok() && sized("cache", 1 << 20).is_ok());
         let small = sized("bcache:bucket=1M", 512 << 20).unwrap_err();
         assert!(small.contains("512M are 512 of 1M: give it smaller ones"), "{small}");
+        let vdo = sized("vdo", 4 << 30).unwrap_err();
+        assert!(
+            vdo.contains("take 4830 MiB of a disk, and 4G are fewer: give it smaller"),
+            "{vdo}"
+        );
+        assert!(sized("vdo", 5 << 30).is_ok() && sized("vdo:slab=32M", 3 << 30).is_ok());
         assert_eq!(top("cache", 2), ["/dev/mapper/fsverdict0_0-volume"]);
         let fast = |text: &str| [0, 1].map(|number| is_fast(&layers(text), number, 2));
         assert_eq!(fast("luks+cache"), [false, true]);
@@ -346,7 +359,7 @@ mod tests {
             ("cache", 1, "cache is made of 2 devices or more, and gets 1: --devices 2"),
             ("raid1+writecache", 2, "writecache is made of 2 devices or more, and gets 1"),
             ("bcache", 1, "bcache is made of 2 devices or more"),
-            ("bcache+bcache", 3, "bcache is a second cache: one of them has the last disk"),
+            ("bcache+bcache", 3, "bcache is a second cache: only one can use the last disk"),
             ("bcache:mode=back", 2, "mode is one of writethrough, writeback, writearound, none"),
             ("cache:mode=fast", 2, "mode is one of writethrough, writeback, passthrough"),
             ("cache:chunk=16k", 2, "chunk is a multiple of 32k up to 1G"),
@@ -363,6 +376,8 @@ mod tests {
             ("delay:write=0ms", 1, "say what takes how much longer"),
             ("delay:write=8", 1, "write is a time of whole milliseconds up to 60s"),
             ("delay:write=2m", 1, "write is a time of whole milliseconds up to 60s"),
+            ("vdo:slab=16M", 1, "slab is a power of two from 32M to 32G"),
+            ("vdo:compression=off", 1, "compression is yes or no"),
             ("luks+null_blk", 1, "null_blk takes the place of the bed's disks: write it first"),
             ("zoned+luks", 1, "luks can't be made on zoned disks"),
         ] {

@@ -1,8 +1,8 @@
 //! The audits of single trials.
 
 use crate::model::{
-    Audit, Cache, CacheState, Contender, DeviceTotals, Operation, Phase, PhaseRecord, Severity,
-    Unit,
+    Audit, Cache, CacheState, Contender, DeviceTotals, Layer, Operation, Phase, PhaseRecord,
+    Severity, Unit,
 };
 
 use super::case::{Case, Seen, bytes, least, most, options, percent, prefix};
@@ -63,9 +63,9 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A4,
         test: queue::device_never_saw_it,
-        advice: "look for what takes the requests one by one or out of memory: the queue's own \
-                 depth (queue.nr_requests), writes beyond the end of a file, a lock, a cache that \
-                 O_DIRECT does not go around",
+        advice: "look for what serialises the requests or answers them from memory: the queue's \
+                 own depth (queue.nr_requests), writes beyond the end of a file, a lock, a cache \
+                 that O_DIRECT does not bypass",
     },
     TrialAudit {
         audit: Audit::A5,
@@ -348,6 +348,7 @@ fn compresses(case: &Case) -> bool {
     let saves = |word: &str| word.contains("compress") || word.contains("dedup");
     mount.any(|option| option.starts_with("compress") && !is_off(option))
         || packs(case.contender)
+        || case.contender.layers.iter().any(Layer::saves_space)
         || case.contender.mkfs.iter().any(|argument| saves(argument) && !is_off(argument))
 }
 
@@ -477,6 +478,9 @@ mod tests {
         assert_eq!(seen(FILES, "", &writes(create, 91)), None);
         assert_eq!(seen(FILES, "", &writes(Phase::SmallFiles(Operation::Delete), 0)), None);
         assert_eq!(seen(FILES, "\"compress-force\"", &writes(create, 80)), None);
+        let on = |layers| seen(FILES, layers, &writes(create, 80));
+        assert_eq!(on("]\nlayers = [\"luks\""), Some(Severity::Void));
+        assert_eq!(on("]\nlayers = [\"vdo\""), None);
         assert_eq!(seen(COMMAND, "", &writes(Phase::Whole, 0)), Some(Severity::Warning));
         let replay = "replay = { recording = \"git.calls\" }";
         assert_eq!(seen(replay, "", &writes(Phase::Whole, 75)), Some(Severity::Warning));

@@ -29,7 +29,7 @@ const RELEASES: [(&str, &str); 8] = [
     ("sid", ""),
 ];
 /// The newest kernel that there is: Debian's unstable release has it.
-const NEWEST: (&str, &str) = ("newest", "sid");
+pub(super) const NEWEST: (&str, &str) = ("newest", "sid");
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]

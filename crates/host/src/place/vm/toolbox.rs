@@ -72,21 +72,19 @@ pub fn get(package: &str, say: &mut dyn FnMut(&str)) -> Result<Toolbox, VmError>
     if toolbox.version().is_some() {
         return Ok(toolbox);
     }
-    let apt = Apt::machines();
-    let version = apt.version(package).ok_or_else(|| {
-        VmError::Fetch(format!("no package {package} is to be had: apt-get update, or install it"))
-    })?;
+    let source = Source::of(package, say)?;
+    let version = &source.version;
     say(&format!("fetching {package} {version}"));
     let work = kernel::cache().join(WORK);
     let _ = fs::remove_dir_all(&work);
     let beside = work.join("toolbox");
-    let made = fill(&apt, package, &work, &beside).and_then(|programs| {
+    let made = fill(&source, package, &work, &beside).and_then(|programs| {
         let write = |name: &str, text: &str| {
             let path = beside.join(name);
             fs::write(&path, text).map_err(failed(format!("writing {}", path.display())))
         };
         write(PROGRAMS, &programs.join("\n"))?;
-        write(VERSION, &version)?;
+        write(VERSION, version)?;
         make_folder(toolbox.folder.parent().unwrap_or(Path::new("/")))?;
         let making = failed(format!("making {}", toolbox.folder.display()));
         fs::rename(&beside, &toolbox.folder).map_err(making)
@@ -95,11 +93,56 @@ pub fn get(package: &str, say: &mut dyn FnMut(&str)) -> Result<Toolbox, VmError>
     made.map(|()| toolbox)
 }
 
+/// Where a package comes from.
+#[derive(Debug)]
+struct Source {
+    apt: Apt,
+    version: String,
+    /// Its release is the machine's own, whose installed libraries fit it.
+    is_own: bool,
+}
+
+impl Source {
+    /// The machine's own release, or Debian's newest where that one does not have the package.
+    fn of(package: &str, say: &mut dyn FnMut(&str)) -> Result<Source, VmError> {
+        let own = Apt::machines();
+        if let Some(version) = own.version(package) {
+            return Ok(Source { apt: own, version, is_own: true });
+        }
+        let newest = fetch::NEWEST.1;
+        say(&format!(
+            "{package} is not in this machine's package lists: reading those of {newest}"
+        ));
+        let none = |why: &str| {
+            VmError::Fetch(format!(
+                "no package {package} is to be had: apt-get update, or install it{why}"
+            ))
+        };
+        let apt = Apt::private(newest, None, "main", Arch::OWN)
+            .map_err(|error| none(&format!(" ({newest}: {error})")))?;
+        let version = apt.version(package).ok_or_else(|| none(""))?;
+        Ok(Source { apt, version, is_own: false })
+    }
+
+    /// `package` and what it needs besides what is installed.
+    fn with_all(&self, package: &str) -> Result<Vec<String>, VmError> {
+        match self.is_own {
+            true => self.apt.with_what_lacks(&[package]),
+            false => self.apt.with_all_they_need(&[package]),
+        }
+    }
+}
+
 /// Unpacks the package and what it needs of what is not installed; gives its programs.
-fn fill(apt: &Apt, package: &str, work: &Path, folder: &Path) -> Result<Vec<String>, VmError> {
+fn fill(
+    source: &Source,
+    package: &str,
+    work: &Path,
+    folder: &Path,
+) -> Result<Vec<String>, VmError> {
     let (own, needed) = (work.join("own"), work.join("needed"));
     [&own, &needed].into_iter().try_for_each(|path| make_folder(path))?;
-    let mut others = apt.with_what_lacks(&[package])?;
+    let (apt, mut others) = (&source.apt, source.with_all(package)?);
     others.retain(|it| it != package);
     apt.unpack(&[package.to_string()], &own)?;
     if !others.is_empty() {
