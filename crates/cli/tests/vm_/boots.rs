@@ -5,26 +5,29 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// `run` with a QEMU whose first boots end as those of a busy host do: it lies over the real one
-/// for this run alone.
+/// `run` with a QEMU whose first boots end as those of a busy host do.
 fn with_panics(scene: &Scene, run: &Command, count: u32) -> Command {
-    let real = tool("which", &["qemu-system-x86_64"]).unwrap().trim().to_string();
     let boots = scene.typed(&format!("boots-{count}"));
-    // QEMU finds its modules by where it lies itself.
-    let under = "/usr/bin/qemu-system-i386";
     let panics = format!(
-        "#!/bin/sh\n\
-         case \" $* \" in\n\
-         *' -kernel '*)\n\
-         echo boot >>{boots}\n\
+        "echo boot >>{boots}\n\
          if [ $(wc -l <{boots}) -le {count} ]; then\n\
          printf '[    0.1] Kernel panic - not syncing: IO-APIC + timer does not work!\\r\\n'\n\
          exit 0\n\
-         fi;;\n\
-         esac\n\
-         exec {under} \"$@\"\n"
+         fi"
     );
-    let fake = scene.write(&format!("fake-{count}"), &panics);
+    with_qemu(scene, run, &panics)
+}
+
+/// `run` with a QEMU that does this before it boots a kernel: it lies over the real one for this
+/// run alone.
+fn with_qemu(scene: &Scene, run: &Command, before: &str) -> Command {
+    let real = tool("which", &["qemu-system-x86_64"]).unwrap().trim().to_string();
+    // QEMU finds its modules by where it lies itself.
+    let under = "/usr/bin/qemu-system-i386";
+    let script = format!(
+        "#!/bin/sh\ncase \" $* \" in\n*' -kernel '*)\n{before};;\nesac\nexec {under} \"$@\"\n"
+    );
+    let fake = scene.write("fake", &script);
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
     let over = format!("mount --bind {real} {under} && mount --bind {fake} {real} && exec \"$@\"");
     let mut command = program("unshare");
@@ -63,5 +66,23 @@ fn a_kernel_that_panics_as_it_boots_is_booted_again_and_then_on_a_plain_processo
             break;
         }
     }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches a kernel, once: run ./test"]
+fn a_machine_that_is_never_heard_of_is_ended_after_the_time_that_is_set() {
+    or_left_out!();
+    let scene = Scene::new();
+    let place = ["run", "--place", "vm", "--kernel", kernels()[0], "--fs", "ext4"];
+    let limits = ["--step-timeout", "silence=1s,boot=3s", "--size", "64M", "--rounds", "1"];
+    let more = ["--output", "run", "--json", "-", "--", "true"];
+    let words = [&place[..], &limits, &more].concat();
+    let command = with_qemu(&scene, &as_root(&scene, &words), "exec sleep 3600");
+    let document = Started::new(command).wait().exits(1).json();
+    let errors = failures(&document);
+    assert!(errors.len() == 1 && errors[0].contains("3 s"), "{errors:?}");
+    // It was given a second boot: now and then a machine of a busy host never begins.
+    assert!(scene.path("run/trials/1/raw/console-of-panic.log").exists());
     scene.assert_nothing_left();
 }

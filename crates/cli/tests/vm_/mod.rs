@@ -179,13 +179,14 @@ fn kernels_are_compared_under_limits_and_settings_of_their_own() {
     let contender = |name: &str, kernel: &str, ratio: u32| {
         format!(
             "[[contender]]\nname = \"{name}\"\nfile_system = \"xfs\"\nkernel = \"{kernel}\"\n\
-             queue = {{ nr_requests = 32 }}\nsysctl = {{ \"vm.dirty_ratio\" = {ratio} }}\n"
+             queue = {{ nr_requests = 32 }}\nsysctl = {{ \"vm.dirty_ratio\" = {ratio} }}\n\
+             parameters = [\"fsverdict.ratio={ratio}\"]\n"
         )
     };
     let (one, other) = (kernels()[0], kernels()[kernels().len() - 1]);
     let plan = format!(
         "[bed]\nsize = \"320M\"\nlimits = {{ iops = 40 }}\n{}{}[[workload]]\nname = \"writes\"\n\
-         setup = \"cat /sys/block/vdb/queue/nr_requests /proc/sys/vm/dirty_ratio\"\n\
+         setup = \"cat /sys/block/vdb/queue/nr_requests /proc/sys/vm/dirty_ratio /proc/cmdline\"\n\
          fio = {{ rw = \"randwrite\", bs = \"4k\", size = \"240k\", direct = 1 }}\n\
          [judgement]\nrounds = 1\n",
         contender("one", one, 7),
@@ -198,7 +199,8 @@ fn kernels_are_compared_under_limits_and_settings_of_their_own() {
         let (name, kernel) = if trial["contender"] == "one" { ("7", one) } else { ("9", other) };
         assert!(text(&trial["guest"]["kernel"]).starts_with(kernel), "{}", trial["guest"]);
         let set = scene.read(&format!("run/trials/{}/raw/setup.stdout", trial["number"]));
-        assert_eq!(set, format!("32\n{name}\n"));
+        assert!(set.starts_with(&format!("32\n{name}\n")), "{set}");
+        assert!(set.trim_end().ends_with(&format!(" fsverdict.ratio={name}")), "{set}");
         // QEMU lets a tenth of a second's worth pass at once.
         let iops = sample(trial, "iops");
         assert!((0.0..60.0).contains(&iops), "{iops} a second, of 40");
@@ -241,6 +243,7 @@ fn without_virtio(scene: &Scene, kernel: &Path) -> String {
 fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks() {
     or_left_out!();
     let Some(full) = full_kernel() else { return };
+    let Some(_) = fetch_tools(&cache(), &["exfatprogs", "reiserfsprogs"]) else { return };
     let scene = Scene::new();
     scene.write("one.calls", RECORDING);
     let kernel = |name: &str, path: &str| {
@@ -249,7 +252,8 @@ fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks(
     let release = full.file_name().unwrap().to_str().unwrap();
     let image = image_in(&full);
     let contenders = [
-        kernel("f2fs", &image),
+        kernel("exfat", &image),
+        kernel("reiserfs", &image),
         kernel("nilfs2", &image),
         kernel("jfs", &without_virtio(&scene, &full)),
         kernel("zfs", &image),
@@ -262,7 +266,7 @@ fn a_recording_is_replayed_on_file_systems_of_the_full_kernel_also_on_ide_disks(
     scene.write("plan.toml", &plan);
     let words = ["run", "plan.toml", "--place", "vm", "--output", "run", "--json", "-"];
     let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
-    assert_eq!(list(&document["trials"]).len(), 4);
+    assert_eq!(list(&document["trials"]).len(), 5);
     for trial in list(&document["trials"]) {
         let name = text(&trial["contender"]);
         // Debian's kernels leave ZFS to zfs-fuse.

@@ -85,6 +85,8 @@ wipefs --all /dev/vdb > /tmp/wiped
 cp $(command -v sync) /usr/bin/true
 mkdir /tmp/host; cp /proc/1/exe /tmp/host/fsverdict; cd /tmp/host
 head -c 80M /dev/zero > /tmp/own; zpool create tank /tmp/own
+zpool export tank; echo sound $(zdb -e -p /tmp -bcc tank 2>&1 | grep -c 'No leaks')
+zpool import -d /tmp tank
 run="./fsverdict run --bed device:/dev/bed0 --erase-data --fs zfs --rounds 1 --erase /dev/bed0"
 left() {{
     echo "What is left:"; zpool list -H -o name
@@ -127,6 +129,13 @@ fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {
     let line = format!("OpenZFS {version} in guests: --place vm --kernel {name}\n");
     shows(&["list", "contenders"], &line);
 
+    let release = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    let words = ["run", "--place", "vm", "--fs", "zfs,ext4", "--kernel", KERNELS[0], "--zfs"];
+    let named = [&words[..], &[&release, "--dry-run", "--", "true"]].concat();
+    shows(&named, &format!(" -kernel {}/", folder.display()));
+    let none = [&words[..], &["0.9", "--", "true"]].concat();
+    fsverdict(&cache(), &none).exits(1).says("fsverdict kernels get");
+
     let scene = Scene::new();
     let brought = scene.write("as-host", &as_host(&version));
     scene.write("plan.toml", &plan(&brought));
@@ -154,6 +163,7 @@ fn openzfs_is_built_for_a_kernel_and_measured_in_its_guest() {
     let parts: Vec<&str> = said.split("What is left:\n").collect();
     let [whole, killed, cleaned] = parts[..] else { panic!("{said}") };
     assert!(whole.contains("\nmeasured 1\n") && whole.contains("\ntold 1\n"), "{said}");
+    assert!(whole.contains("\nsound 1\n"), "{said}");
     assert!(killed.contains("cleaned up after the run of /tmp/host/killed"), "{said}");
     // The pool of the host's own stays, and no other.
     for left in [killed, cleaned] {

@@ -29,6 +29,7 @@ pub(super) const NFS: FileSystem = FileSystem {
     helpers: &["date", "mkdir", "sleep"],
     ours: &["sync", "async", "threads"],
     words: |_, mount| check(mount),
+    without: &["POSIX ACLs", "O_TMPFILE", "inode flags", "times of birth"],
     ..PLAIN
 };
 

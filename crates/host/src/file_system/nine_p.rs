@@ -25,6 +25,7 @@ pub(super) const NINE_P: FileSystem = FileSystem {
     kernels: IN_FULL_KERNELS,
     ours: &["threads"],
     words: |_, mount| check(mount),
+    without: &["O_DIRECT", "O_TMPFILE", "punched holes", "inode flags"],
     ..PLAIN
 };
 
