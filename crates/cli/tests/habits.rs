@@ -125,7 +125,7 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
         let said = one_line(&layers.stderr);
         let all = ["ext4", "xfs", "btrfs"].map(|it| format!("{it} on {names}")).join(", ");
         assert!(said.contains(&format!("compared {all} by")), "{said}");
-        assert!(said.contains(&format!("compared are those on {names}, for")), "{said}");
+        assert!(said.contains(&format!("comparing only those on {names}:")), "{said}");
     }
     let none = scene.run("for layers --on . --layers raid5 --dry-run").exits(2);
     none.says("no contender is on layers raid5: write --layers none or --layers luks");

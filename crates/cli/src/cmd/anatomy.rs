@@ -61,11 +61,11 @@ pub struct Arguments {
     /// How many files are dirty when the last one is synced.
     #[arg(long, value_delimiter = ',', value_name = "N,...", default_value = "10")]
     files: Vec<u32>,
-    /// Whether the write needs a new block, goes over what a file holds, or on behind it.
+    /// Whether the write allocates a new block, overwrites data, or extends the file.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "allocating")]
     case: Vec<Case>,
-    /// What is done with the last file and shown. rename: over the first, with nothing synced;
-    /// create: the file is a new one, and is synced, and its directory.
+    /// The operation on the last file that is shown. rename: it replaces the first, with no sync;
+    /// create: it is a new file, synced with its directory.
     #[arg(long, value_delimiter = ',', default_value = "fsync", value_parser = operations())]
     operation: Vec<FsyncOperation>,
     /// Bytes written to each file.
@@ -95,8 +95,8 @@ pub struct Arguments {
     /// The run's folder [default: runs/TIME-anatomy].
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write as SVG into this folder: the order of the requests of one fsync each, how many the
-    /// device had over time, and of several what each wrote.
+    /// Write SVGs into this folder: the requests of one fsync each, in order, how many requests the
+    /// device had over time, and, of several, what each wrote.
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// What to write on standard output.

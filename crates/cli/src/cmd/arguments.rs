@@ -118,9 +118,9 @@ pub struct Arguments {
     /// [default: that on which images lie].
     #[arg(long, value_name = "DISK", help_heading = BED)]
     pub like: Option<String>,
-    /// What the bed is held down to, as a cloud disk is: iops=3000,bandwidth=125M, or each way its
-    /// own: read-iops, write-iops, read-bandwidth, write-bandwidth. Bandwidth is a second's, and k,
-    /// M and G are powers of 1024.
+    /// Limits of the bed, like those of a cloud disk: iops=3000,bandwidth=125M, or by direction:
+    /// read-iops, write-iops, read-bandwidth, write-bandwidth. Bandwidth is per second; k, M and G
+    /// are powers of 1024.
     #[arg(long, value_name = "LIMIT,...", help_heading = BED)]
     pub limits: Option<Limits>,
     /// A device of bed `device` that may be erased, named again; with what it carries, if anything:
@@ -288,7 +288,7 @@ pub struct Arguments {
     #[arg(long, help_heading = TRIALS)]
     pub seed: Option<u64>,
     /// Go on with a run that was interrupted or killed; with more --rounds or a longer --budget,
-    /// also with one that has ended: its intervals become wider, of 97.5% for 95%, since it was
+    /// also with one that has ended: its intervals then widen, from 95% to 97.5%, because it was
     /// looked at before.
     #[arg(
         long,

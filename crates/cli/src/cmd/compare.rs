@@ -75,7 +75,7 @@ pub struct Arguments {
     /// As for run, with --rerun.
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true, requires = "rerun")]
     vm_qemu: Option<String>,
-    /// Where the runs were, with --rerun of some in place uml.
+    /// With --rerun: the runs' place, if that was uml.
     #[arg(long, value_parser = consent::uml_alone, requires = "rerun")]
     place: Option<PlaceName>,
     /// With --rerun: the folder for the new runs [default: runs/TIME-compare].

@@ -23,8 +23,8 @@ pub fn check_again(plan: &Plan, place: Place, arguments: &Arguments) -> Result<(
     allow_writing(&mut again, &arguments.writable)?;
     if again.writable != plan.writable || arguments.place.is_some_and(|it| Place::from(it) != place)
     {
-        let text = "a run that was begun keeps its place, and the folders that it writes to: leave \
-                    other ones out of --place and --writable";
+        let text = "a resumed run keeps its place and the folders that it writes to: name no \
+                    others by --place and --writable";
         return Err(Usage(text.into()).into());
     }
     Ok(())

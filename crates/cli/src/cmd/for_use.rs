@@ -37,7 +37,7 @@ pub struct Arguments {
     /// A use, or a plan: fsverdict list uses, fsverdict list plans.
     #[arg(value_name = "USE", add = ArgValueCandidates::new(offers::uses))]
     name: String,
-    /// Where it is to be: a directory, or a device: mounted, or with --erase or --in-memory.
+    /// Where to measure: a directory, a mounted device, or one with --erase or --in-memory.
     #[arg(long, value_name = "DIRECTORY|DEVICE")]
     on: PathBuf,
     /// The file systems to choose from [default: the plan's, or ext4, xfs and btrfs].
@@ -48,8 +48,7 @@ pub struct Arguments {
         add = ArgValueCandidates::new(offers::file_systems)
     )]
     fs: Vec<String>,
-    /// Of a plan whose contenders are on several layers those on these [default: the bare disk, or
-    /// the first there is].
+    /// Choose among the contenders on these layers [default: the bare disk, or the first there is].
     #[arg(long, value_name = "LAYER+...", value_parser = Layer::parse_stack)]
     layers: Option<Stack>,
     /// Time at most.
@@ -256,7 +255,7 @@ fn on_one_stack(plan: &mut Plan, asked: Option<&Stack>) -> Result<()> {
     others.retain(|stack| *stack != layers);
     if !others.is_empty() {
         let others = others.join(", --layers ");
-        remark!("compared are those on {layers}, for layers are no choice; or --layers {others}");
+        remark!("comparing only those on {layers}: layers are not a choice; or --layers {others}");
     }
     plan.contenders.retain(|it| it.stack() == layers);
     let reference = plan.judgement.reference.take();

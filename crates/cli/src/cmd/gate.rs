@@ -22,7 +22,7 @@ pub enum FailOn {
     Terms,
     /// A claim of the baseline's plan is refuted, and was not before.
     Claim,
-    /// The reference itself is worse by more than the margin. Another hour may be why.
+    /// The reference itself is worse by more than the margin. Perhaps it is only the hour.
     Reference,
     /// A regression of --regression is not ruled out.
     Possible,

@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// The column of a CSV with the contender; else contender, file_system, filesystem or fs, or
-    /// the only one with names that come again.
+    /// the only one whose names repeat.
     #[arg(long, value_name = "COLUMN")]
     contender: Option<String>,
     /// What is judged, by the name of its column; else all rates, or all times. More than once for

@@ -69,8 +69,8 @@ struct Tools {
     /// For which processors: amd64 or arm64.
     #[arg(long, value_parser = processors, default_value = Arch::OWN.name())]
     arch: Arch,
-    /// fsverdict itself for these processors, linked statically, as packaging/build --arch makes
-    /// it; without, the file fsverdict-ARCH beside this program.
+    /// fsverdict itself for these processors, linked statically, as packaging/build --arch makes it
+    /// [default: the file fsverdict-ARCH beside this program].
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Where to fetch from for other processors, instead of where this machine's packages come
@@ -140,8 +140,8 @@ fn fetched(get: &Get, name: &str) -> Result<()> {
     let say = &mut |text: &str| say::tell(text);
     if name == uml::NAME && (get.with.is_some() || arch != Arch::OWN) {
         bail!(Usage(
-            "a User Mode Linux has no OpenZFS and this machine's processors: leave --with \
-                     and --arch out"
+            "a User Mode Linux has no OpenZFS, and runs on this machine's processors: leave \
+             --with and --arch out"
                 .into()
         ))
     }
@@ -159,7 +159,7 @@ fn fetched(get: &Get, name: &str) -> Result<()> {
     if arch != Arch::OWN {
         let how = format!("fsverdict kernels tools --arch {}", arch.name());
         let userland = userland::get(arch, &[], None, mirror, say).with_context(|| {
-            format!("the kernel was fetched, and no programs for its guests (again by {how})")
+            format!("the kernel was fetched, but not its guests' programs (try again: {how})")
         })?;
         userland
             .missing()

@@ -26,8 +26,8 @@ use crate::say::{self, remark};
 /// kept among the temporary files (TMPDIR) until it has been read. No program in the command gains
 /// rights that it is started without: what needs root is recorded as root.
 ///
-/// What the command reads and writes in mapped files shows by its page faults, which root may see.
-/// What it hands over by io_uring is read in its rings, while it stands still.
+/// Reads and writes of mapped files are seen by page faults, which root may see. What the command
+/// hands over by io_uring is read from its rings while it is stopped.
 ///
 /// fio's iologs (versions 2 and 3) become recordings, and recordings iologs: the one that is made,
 /// or an earlier one.

@@ -57,8 +57,8 @@ pub struct Arguments {
     /// [default: that on which images lie].
     #[arg(long, value_name = "DISK")]
     like: Option<String>,
-    /// What the bed is held down to: iops=3000,bandwidth=125M, or each way its own: read-iops,
-    /// write-iops, read-bandwidth, write-bandwidth.
+    /// Limits of the bed: iops=3000,bandwidth=125M, or by direction: read-iops, write-iops,
+    /// read-bandwidth, write-bandwidth.
     #[arg(long, value_name = "LIMIT,...")]
     limits: Option<Limits>,
     /// Where image files are made [default: the run's folder].

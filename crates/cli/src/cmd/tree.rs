@@ -82,7 +82,7 @@ struct Generated {
     /// What files hold: random, compressible, text.
     #[arg(long, default_value = "random", value_parser = named::<TreeContent>)]
     content: TreeContent,
-    /// Of how many compressible bytes a compressor makes one.
+    /// How many compressible bytes a compressor turns into one.
     #[arg(long, value_name = "RATIO", default_value_t = 2.0)]
     compression: f64,
 }

@@ -15,9 +15,9 @@ use crate::store;
 
 /// Run one trial: a document in, a document out (FORMAT.md has both).
 ///
-/// `run` starts one of these for each trial, and it works while that run lives and means this
-/// trial: a document that is kept makes no file system. What is at the paths it names has to be
-/// what the run was allowed to erase, or made.
+/// `run` starts one of these for each trial, and it works only while that run is alive and at this
+/// trial: an old document makes no file system. The paths it names must hold what the run was
+/// allowed to erase, or made.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The trial's document.

@@ -44,7 +44,7 @@ struct Shell {
     /// The options for QEMU that the run had.
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     vm_qemu: Option<String>,
-    /// Where the run was, if that was uml.
+    /// The run's place, if that was uml.
     #[arg(long, value_parser = consent::uml_alone)]
     place: Option<PlaceName>,
 }

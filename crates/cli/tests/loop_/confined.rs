@@ -535,7 +535,7 @@ fn a_map_that_hides_the_program_is_named() {
     let bin = scene.typed("bin");
     let setup = format!("--setup true --map {bin}=.");
     let done = run_command(&scene, &format!("{OPTIONS} {setup}"), &[&format!("{bin}/tool")]);
-    assert!(done.stdout.contains("is the work's own folder by --map"), "{}", done.stdout);
+    assert!(done.stdout.contains("--map puts the work's own folder at"), "{}", done.stdout);
     scene.assert_nothing_left();
 }
 

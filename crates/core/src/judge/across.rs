@@ -165,7 +165,7 @@ fn judged_otherwise(baseline: &Plan, own: &Plan, asked: &Asked) -> Vec<String> {
         way(&what, judged.primary().join(", "), own.primary().join(", "));
     }
     if other.len() > WORKS_NAMED {
-        ways.push(format!("at {} works more its metrics", other.len() - WORKS_NAMED));
+        ways.push(format!("other metrics at {} more works", other.len() - WORKS_NAMED));
     }
     match ways.is_empty() {
         true => Vec::new(),
@@ -216,8 +216,8 @@ fn alike(baseline: Side, run: Side) -> Result<(), Incomparable> {
                 what,
                 baseline,
                 run,
-                remedy: "measure both on the same, or give --rerun, which measures the baseline's \
-                         contenders anew on the run's",
+                remedy: "measure both on equal terms, or give --rerun, which measures the \
+                         baseline's contenders again on the run's terms",
             })
         }
     }

@@ -134,7 +134,7 @@ fn repeated(
     let note = |record: &Record| {
         let (audit, seen) = void_of(plan, workload, contender, record)?;
         let evidence = format!("round {} was run again: {}", record.key.round, seen.evidence);
-        let advice = "nothing: the verdict holds with the first trials and with the later ones";
+        let advice = "no action: the verdict holds with the first trials and with the later ones";
         Some(finding((audit, Severity::Note), workload, contender, evidence, advice))
     };
     records.iter().filter(is_superseded).filter_map(note).collect()

@@ -140,7 +140,7 @@ impl Places {
         let mut found = (0..header.len()).filter(|it| !self.knows(*it)).filter(is_names);
         let (Some(place), None) = (found.next(), found.next()) else { return None };
         let name = header.get(place).unwrap_or_default();
-        let why = "the only one with names that come again";
+        let why = "the only one whose names repeat";
         self.taken.push(("contender".into(), format!("column {name}, {why}")));
         Some(place)
     }

@@ -94,8 +94,8 @@ fn below(layers: &Below) -> String {
         stack => stack.to_string(),
     };
     format!(
-        "Compared are those on {compared}: what lies below is a condition, and no choice. The run \
-         has others, too: --layers {}.",
+        "Only those on {compared} are compared: layers are a condition, not a choice. The run has \
+         others, too: --layers {}.",
         layers.others.join(", --layers ")
     )
 }
@@ -511,7 +511,7 @@ mod tests {
         let mut it = weighing(&[("commits", 1.0)], 1.0);
         let others = ["luks", "luks+raid1"].map(String::from).to_vec();
         it.layers = Some(Below { compared: "none".into(), others });
-        let says = "Compared are those on the bare disk: what lies below is a condition, and no \
+        let says = "Only those on the bare disk are compared: layers are a condition, not a \
                     choice. The run has others, too: --layers luks, --layers luks+raid1.";
         assert_eq!(said(&it)[1], says);
     }

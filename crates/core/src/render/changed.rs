@@ -158,8 +158,8 @@ pub fn reference_moved(it: &ReferenceChange) -> String {
     let took = took(it.unit, &words_of(it), [it.baseline, it.run], it.ratio);
     let ReferenceChange { workload, metric, reference, .. } = it;
     format!(
-        "{workload}, {metric}: {reference} {took}; another hour may be why, and others that \
-         changed beside it may be as they were"
+        "{workload}, {metric}: {reference} {took}; perhaps only the hour, and then others did not \
+         change, though their ratios did"
     )
 }
 

@@ -113,12 +113,12 @@ pub(super) fn last_run(history: &History, series: &Series) -> Vec<String> {
 /// What the column of that name says.
 fn seen(history: &History) -> String {
     let few = history.series.iter().any(is_too_short);
-    let few = if few { "; too few: among fewer than 4 runs none can be found" } else { "" };
+    let few = if few { "; too few: finding one takes 4 runs" } else { "" };
     let silent = history.series.iter().any(|it| is_still(it) && it.silent > 0);
     let silent = if silent { "; runs that are void there, or have a 0, say nothing" } else { "" };
     format!(
-        "\"shows from\": where nothing has changed, a change of so much halfway would have been \
-         found in 4 cases of 5{few}{silent}."
+        "\"shows from\": if nothing else changed, a change of this size halfway would have been \
+         found in 4 of 5 cases{few}{silent}."
     )
 }
 
@@ -299,7 +299,9 @@ pub(super) fn came(differences: &[Difference]) -> String {
 pub(super) fn with(shift: &Shift) -> String {
     match (came(&shift.differences), shift.runs.len()) {
         (none, 0 | 1) if none.is_empty() => "no other difference is known".into(),
-        (none, _) if none.is_empty() => "with which of them is open, so no cause is named".into(),
+        (none, _) if none.is_empty() => {
+            "which of them brought it is open, so no cause is named".into()
+        }
         (differences, 0 | 1) => format!("with it came: {differences}"),
         (differences, _) => format!("with each of them came: {differences}"),
     }
@@ -382,13 +384,13 @@ fn of_fleet(head: &str, change: &FleetChange) -> String {
     };
     let interval = match change.high {
         Some(high) => format!(
-            "95% interval {}, {} machines tell, which differ by {:.0}% in it",
+            "95% interval {}, by {} machines, which differ by {:.0}%",
             from_to(change.low, high, times),
             change.machines,
             (change.spread - 1.0) * 100.0
         ),
         None => format!(
-            "no interval: it takes two machines that tell, and there is {}",
+            "no interval: it takes two machines with runs before and after, not {}",
             change.machines
         ),
     };
@@ -546,11 +548,11 @@ mod tests {
     fn runs_that_say_nothing_are_not_called_too_few() {
         let mut it = series(3);
         assert_eq!(shows_from(&it), "too few");
-        assert!(seen(&of(&it)).contains("fewer than 4"));
+        assert!(seen(&of(&it)).contains("too few: "));
         it = Series { silent: 5, ..series(8) };
         assert_eq!(shows_from(&it), "5 of 8 void or 0");
         let said = seen(&of(&it));
-        assert!(!said.contains("fewer than 4") && said.contains("say nothing"), "{said}");
+        assert!(!said.contains("too few: ") && said.contains("say nothing"), "{said}");
         let page = super::super::html::history(&of(&it));
         assert!(page.contains("No figure can be followed"), "{page}");
         it.visible = Some(1.08);

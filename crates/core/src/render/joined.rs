@@ -109,8 +109,8 @@ fn warning(joined: &Joined) -> Option<String> {
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| {
         format!(
-            "These runs were not measured on equal terms: {}. Even ratios mean something else in \
-             each; read them by themselves.",
+            "These runs were not measured on equal terms: {}. Even ratios differ in meaning; read \
+             each run by itself.",
             each.join(", ")
         )
     })
@@ -167,7 +167,7 @@ fn terms(joined: &Joined, preset: &str) -> Section {
         joined.terms.iter().partition(|term| term.equal);
     let mut parts = Vec::new();
     if different.is_empty() {
-        parts.push(Part::Says("Nothing that is known: these runs repeat each other.".into()));
+        parts.push(Part::Says("No known difference: these runs repeat each other.".into()));
     } else {
         let mut table =
             grid(preset, ["term".into()].into_iter().chain(joined.names.iter().cloned()));

@@ -139,7 +139,7 @@ pub fn reproduced_soon(name: &str, plan: &Plan, precedent: Option<&Precedent>) -
                 it.run
             )
         }
-        None => "no run of it is published to tell it from; its first round tells".into(),
+        None => "unknown: no run of it is published; its first round will tell".into(),
     };
     let budget = plan.judgement.budget.map_or_else(String::new, |it| format!("; ends after {it}"));
     let work = counted(plan.workloads.len(), "work");

@@ -252,7 +252,7 @@ impl FileSystem {
     pub fn stand_in(&self) -> Option<String> {
         let program = self.daemon?.argv[0];
         Some(format!(
-            "by {program}, whose figures are not those of the kernel's own, which comes by {}",
+            "by {program}, whose figures are not the kernel driver's (for that: {})",
             self.kernels
         ))
     }
@@ -415,8 +415,7 @@ impl FileSystem {
         if let Some(above) = above.first().filter(|it| it.name == "overlay" && self.has_no_overlay)
         {
             return Err(format!(
-                "{} is not to be had on {}, which does not tell names by their case: the kernel \
-                 refuses it",
+                "{} can't be mounted on {}, which ignores the case of names: the kernel refuses it",
                 above.name, self.name
             ));
         }
@@ -448,7 +447,7 @@ fn check_served(stack: &[Above]) -> Result<(), String> {
         let name = &above.name;
         let (below, on_it) = (&stack[..place], stack.get(place + 1));
         if below.iter().any(|it| it.name == *name) {
-            return Err(format!("{name} stands there twice, and its server serves once"));
+            return Err(format!("{name} is there twice, but its server can serve only one"));
         }
         let is_lost = |it: &&Above| {
             let has = |word: &str| it.options.iter().any(|option| option == word);
@@ -459,7 +458,7 @@ fn check_served(stack: &[Above]) -> Result<(), String> {
             return Err(format!("{why}: write overlay:index=on,nfs_export=on+{name}"));
         }
         if on_it.is_some_and(|it| it.name == "overlay") {
-            return Err(format!("overlay is not to be had on {name}: the kernel refuses it"));
+            return Err(format!("overlay can't be mounted on {name}: the kernel refuses it"));
         }
     }
     Ok(())

@@ -28,9 +28,9 @@ pub enum CommandError {
     #[error("{command} could not be started: {source}")]
     Start { command: String, source: std::io::Error },
     #[error(
-        "{command} could not be started: {folders} is the work's own folder by --map, so that it \
-         does not see what this machine has there, such as the program or what runs it: map a \
-         folder without them"
+        "{command} could not be started: --map puts the work's own folder at {folders}, which \
+         hides what this machine has there, such as the program or its interpreter: map a folder \
+         without them"
     )]
     Hidden { command: String, folders: String },
     #[error("{command} in turns: {source}")]

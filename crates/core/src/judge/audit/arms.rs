@@ -213,7 +213,7 @@ impl Device<'_> {
             severity: Severity::Note,
             workload: Some(self.workload.name.clone()),
             contender: None,
-            evidence: format!("{what}, they do what it does bare: {shares}{tried}"),
+            evidence: format!("{what}: they do as much as the bare device: {shares}{tried}"),
             advice,
         })
     }

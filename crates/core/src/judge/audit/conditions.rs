@@ -187,12 +187,12 @@ pub fn own_terms(plan: &Plan, terms: &[Terms]) -> Vec<(Promise, Finding)> {
     all.filter_map(|(promise, finding)| Some((promise, finding?))).collect()
 }
 
-const SILENT_ADVICE: &str = "don't rely on its fsync, nor call it faster for that, unless the \
-                             disk's cache outlives a loss of power";
-const WHOLE_ADVICE: &str = "take it only where it may be checked whole after a crash, and may lose \
-                            files that were written long before";
-const REDUNDANT_ADVICE: &str = "don't call it faster for that, unless what a failed disk takes \
-                                with it may be lost";
+const SILENT_ADVICE: &str = "don't rely on its fsync or count the speed it gains, unless the \
+                             disk's cache survives a power failure";
+const WHOLE_ADVICE: &str = "use it only where a full check after a crash, and losing files \
+                            written long before, are acceptable";
+const REDUNDANT_ADVICE: &str = "don't count the speed it gains, unless losing data with a failed \
+                                disk is acceptable";
 
 /// A19: some contenders are spared what the others pay for, so that fsync keeps its promise.
 fn unequal_durability(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {

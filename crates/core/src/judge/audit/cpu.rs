@@ -10,9 +10,9 @@ pub const OTHERS_ADVICE: &str = "stop whatever else runs meanwhile; CPU time lea
                                  the time of the work does not";
 
 /// A17's advice where the ticks miss what the clocks count.
-pub const TICKS_ADVICE: &str = "nothing for cpu_time, which is by the clocks; do not trust shares \
-                                of processors, nor cpu_*_ns in series.csv, here: the ticks came \
-                                too seldom, or in step with the work";
+pub const TICKS_ADVICE: &str = "cpu_time is right, as it is taken from clocks; do not trust \
+                                shares of processors or cpu_*_ns in series.csv here: the ticks \
+                                came too seldom, or in step with the work";
 
 /// What others may take of all processors' time.
 const SHARE: f64 = 0.05;

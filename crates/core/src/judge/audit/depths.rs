@@ -13,8 +13,8 @@ use super::queue::Depth;
 /// requests than those that were asked for.
 const SHARE: f64 = 0.1;
 
-const ADVICE: &str = "what it was asked to do past the page cache went another way: don't read a \
-                      queue depth, or a latency of the device's, from its figures";
+const ADVICE: &str = "its direct I/O did not go to the device directly: don't take a queue depth \
+                      or a device latency from its figures";
 
 /// A4 of the contenders whose device had far fewer requests under way than another's.
 pub fn findings(plan: &Plan, workload: &Workload, trials: &Trials) -> Vec<Finding> {

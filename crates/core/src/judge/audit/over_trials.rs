@@ -86,7 +86,8 @@ impl OverTrials {
         let mut findings: Vec<Finding> = self.seen.iter().filter_map(over).collect();
         findings.extend(self.repeated.values().map(|it| {
             let evidence = format!("round {} was run again: {}", it.round, it.evidence);
-            let advice = "nothing: the verdict holds with the first trials and with the later ones";
+            let advice = "no action: the verdict holds with the first trials and with the later \
+                          ones";
             finding(it.audit, Severity::Note, evidence, advice)
         }));
         findings

@@ -5,14 +5,14 @@ use crate::model::{PhaseRecord, RateOverTime, Severity, Steady, Unit};
 use super::case::{Case, Seen, most};
 
 /// A24's advice where there was no steady state.
-pub const NEVER_ADVICE: &str = "the figure is the mean of whatever the rate passed through: let \
-                                it run for longer (runtime), or through what comes first (fio's \
-                                ramp_time, which leaves no costs for each byte and operation), \
-                                until bursts, caches and allocation are behind it";
+pub const NEVER_ADVICE: &str = "the figure is the mean of a changing rate: let it run longer \
+                                (runtime), or skip the start (fio's ramp_time, which gives no \
+                                costs per byte and operation), until bursts, caches and \
+                                allocation are behind it";
 
 /// A24's advice where there was one.
-pub const CUT_ADVICE: &str = "nothing: the rate that is judged is that of the rest; fio's own \
-                              figures, latencies and costs are of the whole run";
+pub const CUT_ADVICE: &str = "no action: the judged rate covers only the rest; fio's own figures, \
+                              latencies and costs cover the whole run";
 
 /// A24: the rate never settled.
 pub fn never(case: &Case) -> Option<Seen> {

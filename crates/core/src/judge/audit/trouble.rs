@@ -10,9 +10,9 @@ pub const LOSS_ADVICE: &str = "no figure of such a trial holds: look at the kern
                                and repeat the run";
 
 /// A26's advice where the kernel warned.
-pub const WARNED_ADVICE: &str = "look the kernel's words up: it was in a state that it was not \
-                                 made for, and what it did from then on may not be what it does \
-                                 elsewhere; repeat the run with another --kernel";
+pub const WARNED_ADVICE: &str = "look up the kernel's message: it was in a state it was not made \
+                                 for, and may not have behaved as usual from then on; repeat the \
+                                 run with another --kernel";
 
 /// A26's advice where the file system was full.
 pub const FULL_ADVICE: &str = "give the bed more room (--size) or the work less to do: what did \

@@ -77,7 +77,7 @@ fn furthest(traced: &[Traced]) -> Option<String> {
     let [more, less] = [most, least].map(sum);
     (more > less).then(|| {
         format!(
-            "At “{}” {} wrote {} blocks of 4 KiB, {} {}: no two are further apart.",
+            "At “{}” {} wrote {} blocks of 4 KiB, {} {}: the largest difference.",
             most.workload,
             most.contender,
             blocks(more),
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn of_several_the_two_that_are_furthest_apart_are_named() {
         let all = [traced("w", "3.4", 5), traced("w", "4.7", 2), traced("v", "3.4", 1)];
-        let named = "At “w” 3.4 wrote 5 blocks of 4 KiB, 4.7 4: no two are further apart.";
+        let named = "At “w” 3.4 wrote 5 blocks of 4 KiB, 4.7 4: the largest difference.";
         assert_eq!(answer(&all), named);
         let page = page(&all);
         assert!(page.contains(named) && page.contains("4 blocks, 0 flushes"), "{page}");

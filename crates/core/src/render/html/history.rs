@@ -128,7 +128,7 @@ fn answer(history: &History) -> String {
     let besides = match silent {
         0 => String::new(),
         _ => format!(
-            " Of {silent} of {} figures less is known: some runs are void there, or have a 0.",
+            " Of {silent} of {} figures less is known: they have runs that are void or have a 0.",
             history.series.len()
         ),
     };
@@ -136,11 +136,10 @@ fn answer(history: &History) -> String {
         let steady = history.series.iter().filter(|series| series.trend.is_some()).count();
         return match (steady, unclear) {
             (0, 0) if count < RUNS_MIN => format!(
-                "No change shows; among fewer than {RUNS_MIN} runs, two on either side of a \
-                 change, none can."
+                "No change shows; finding one takes {RUNS_MIN} runs, two on either side of it."
             ),
             (0, 0) if silent > 0 && silent == history.series.len() => {
-                "No figure can be followed: of each some runs are void, or have a 0.".into()
+                "No figure can be followed: each has runs that are void or have a 0.".into()
             }
             (0, 0) => {
                 format!("No figure has changed in {count} runs, as far as they can show.{besides}")

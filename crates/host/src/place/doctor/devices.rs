@@ -50,7 +50,7 @@ pub(super) fn loop_devices(folder: &Path) -> Answer {
 pub(super) fn disk(folder: &Path) -> Answer {
     match Seen::beneath(folder) {
         Some(seen) => says(&seen),
-        None => Answer::unknown("on which disk images here would lie can't be told"),
+        None => Answer::unknown("can't tell which disk would hold images made here"),
     }
 }
 

@@ -96,7 +96,7 @@ pub fn hint(plan: &Plan) -> Option<&'static str> {
     let fits = plan.judges_counts() && there.check().is_ok() && !qemu::has_kvm();
     let fits = fits && plan.contenders.iter().all(is_own);
     fits.then_some(
-        "without KVM every instruction is emulated: --place uml has such counts in less time, by a \
-         Linux that is a process (fsverdict kernels get uml)",
+        "without KVM every instruction is emulated: --place uml gets these counts sooner, from a \
+         Linux that runs as a process (fsverdict kernels get uml)",
     )
 }

@@ -417,9 +417,9 @@ impl QueueTrial<'_> {
             return None;
         }
         Some(format!(
-            "{} took it (tried): set the scheduler first, for setting one resets {file}. Under \
-             {scheduler} the hardware's queue is the limit: {} here, on an NVMe what {file} shows \
-             after boot, which may be more",
+            "{} took it (tried): set the scheduler first, as setting one resets {file}. Under \
+             {scheduler} the hardware queue is the limit: {} here; on an NVMe it is what {file} \
+             shows after boot, maybe more",
             takers.join(", "),
             limit.value,
         ))

@@ -68,12 +68,12 @@ pub enum RecordError {
     #[error("{}: {source}", path.display())]
     Path { path: PathBuf, source: io::Error },
     #[error(
-        "strace may not trace here: {0}; as root, or in a container that has CAP_SYS_PTRACE, it may"
+        "strace may not trace here: {0}; run it as root, or in a container with CAP_SYS_PTRACE"
     )]
     NotAllowed(String),
     #[error(
-        "the command made no call on a file below {0}: name the folder of its data by --below, and \
-         have it end by itself"
+        "the command made no call on a file below {0}: name its data folder by --below, and have \
+         the command end by itself"
     )]
     Nothing(String),
 }
