@@ -103,7 +103,7 @@ fn tie(scene: &Scene) -> Value {
         direct = 1
         ioengine = "libaio"
         iodepth = 16
-        runtime = 3
+        runtime = 2
         time_based = true
         "#,
     )

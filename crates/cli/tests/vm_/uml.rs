@@ -94,15 +94,16 @@ fn a_user_counts_what_fsyncs_write_on_three_file_systems() {
     scene.assert_nothing_left();
 }
 
-/// What this machine has no driver for, with the package of its mkfs; and whether an fsync flushes.
-const OTHERS: [(&str, &str, bool); 7] = [
-    ("vfat", "dosfstools", true),
-    ("udf", "udftools", true),
-    ("gfs2", "gfs2-utils", true),
-    ("ocfs2", "ocfs2-tools", false),
-    ("jfs", "jfsutils", false),
-    ("f2fs", "f2fs-tools", true),
-    ("nilfs2", "nilfs-tools", true),
+/// What this machine has no driver for, with the package of its mkfs; whether an fsync flushes, and
+/// whether an overlay stands on it.
+const OTHERS: [(&str, &str, bool, bool); 7] = [
+    ("vfat", "dosfstools", true, false),
+    ("udf", "udftools", true, true),
+    ("gfs2", "gfs2-utils", true, false),
+    ("ocfs2", "ocfs2-tools", false, false),
+    ("jfs", "jfsutils", false, true),
+    ("f2fs", "f2fs-tools", true, true),
+    ("nilfs2", "nilfs-tools", true, true),
 ];
 
 #[test]
@@ -111,20 +112,49 @@ fn file_systems_that_a_machine_has_not_are_measured_in_it() {
     if !is_there() {
         return;
     }
-    let Some(_) = fetch_tools(&cache(), &OTHERS.map(|(_, package, _)| package)) else { return };
+    let Some(_) = fetch_tools(&cache(), &OTHERS.map(|(_, package, ..)| package)) else { return };
     let scene = Scene::new();
-    let all = OTHERS.map(|(name, ..)| name).join(",");
-    let words = ["run", "--place", "uml", "--fs", &all, "--size", "256M", "--rounds", "1"];
     let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
-    let document = measured(&scene, &[&words[..], &work].concat());
-    for (name, _, flushes) in OTHERS {
-        let mut trials = list(&document["trials"]).iter();
-        let trial = trials.find(|it| it["contender"] == name).unwrap();
+    let place = ["run", "--place", "uml", "--size", "256M", "--rounds", "1", "--fs"];
+    for (name, ..) in OTHERS.iter().filter(|(.., carries)| !carries) {
+        let words = [&place[..], &[name, "--above", "overlay"], &work].concat();
+        let says = format!("overlay can't be mounted on {name}");
+        started(&scene, &words).wait().exits(2).says(&says);
+    }
+    // One of each kind alone, and under an overlay where it carries one.
+    let mut contenders = String::new();
+    for (name, _, _, carries) in OTHERS {
+        let mut add = |name: &str, more: &str| {
+            contenders += &format!("[[contender]]\nname = \"{name}\"\n{more}\n");
+        };
+        let of = format!("file_system = \"{name}\"");
+        add(name, &of);
+        if carries {
+            add(&format!("{name} under it"), &format!("{of}\nabove = [\"overlay\"]"));
+        }
+    }
+    let plan = format!(
+        "place = \"uml\"\nbed = {{ size = \"256M\" }}\njudgement = {{ rounds = 1 }}\n{contenders}\
+         [[workload]]\nname = \"w\"\nfsync_files = {{ files = 3, repetitions = 4 }}\n"
+    );
+    let plan = scene.write("plan.toml", &plan);
+    let words = ["run", &plan, "--place", "uml", "--output", "run", "--json", "-"];
+    let document = measured(&scene, &words);
+    for (name, _, flushes, carries) in OTHERS {
+        let of = |contender: &str| {
+            let mut trials = list(&document["trials"]).iter();
+            trials.find(|it| it["contender"] == contender).unwrap()
+        };
+        let trial = of(name);
         assert_eq!(trial["mounted"]["file_system"], name);
         assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{name}");
         // One of a thread of the kernel's may fall among them.
         let count = sample(trial, "fsync_device_flushes");
         assert!(if flushes { count > 0.0 } else { count < 1.0 }, "{name}: {count}");
+        if carries {
+            let under = of(&format!("{name} under it"));
+            assert_eq!(under["mounted"]["above"][0]["file_system"], "overlay", "{under:#}");
+        }
     }
     scene.assert_nothing_left();
 }

@@ -21,5 +21,8 @@ pub(super) const GFS2: FileSystem = FileSystem {
         // mkfs.gfs2(8) promises no checksums but those of its log.
         ..Promises::NONE
     },
+    // It looks names up again at each use (d_revalidate), which no upper layer may do
+    // (fs/overlayfs/super.c, "not supported as upperdir").
+    has_no_overlay: true,
     ..PLAIN
 };

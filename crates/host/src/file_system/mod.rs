@@ -415,7 +415,7 @@ impl FileSystem {
         if let Some(above) = above.first().filter(|it| it.name == "overlay" && self.has_no_overlay)
         {
             return Err(format!(
-                "{} can't be mounted on {}, which ignores the case of names: the kernel refuses it",
+                "{} can't be mounted on {}: the kernel refuses it as an upper layer",
                 above.name, self.name
             ));
         }

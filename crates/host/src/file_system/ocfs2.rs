@@ -27,5 +27,8 @@ pub(super) const OCFS2: FileSystem = FileSystem {
         reflink: Promise::Yes,
         ..Promises::NONE
     },
+    // It looks names up again at each use (d_revalidate), which no upper layer may do
+    // (fs/overlayfs/super.c, "not supported as upperdir").
+    has_no_overlay: true,
     ..PLAIN
 };

@@ -59,13 +59,23 @@ fn up(seat: &Seat) -> Made {
 }
 
 /// Modules of the ciphers and modes in the name, and their faster forms for x86
-/// (arch/x86/crypto/Makefile). `xts` asks for `ecb` (crypto/xts.c, MODULE_SOFTDEP).
+/// (arch/x86/crypto/Makefile). `xts` asks for `ecb` (crypto/xts.c, MODULE_SOFTDEP), and adiantum for
+/// chacha, which was `-generic` before Linux 6.17. With ciphers that its own library does not have,
+/// cryptsetup has the kernel encrypt the keyslot (crypto/algif_skcipher.c).
 fn ciphers(layer: &Layer) -> Vec<String> {
     const DEFAULT: &str = "aes-xts-plain64";
     let forms = ["", "_generic", "_x86_64", "_sse2_x86_64", "_avx_x86_64", "_avx2", "ni_intel"];
     let cipher = layer.settings.get("cipher").map_or(DEFAULT, String::as_str);
     let parts = cipher.split(['-', ':', ',']).filter(|part| !part.is_empty());
     let named = parts.flat_map(|part| forms.map(|form| format!("{part}{form}")));
-    let always = ["ecb", "cbc", "sha256_generic", "chacha_generic", "nhpoly1305"];
-    always.map(String::from).into_iter().chain(named).collect()
+    const ALWAYS: [&str; 7] = [
+        "ecb",
+        "cbc",
+        "sha256_generic",
+        "chacha_generic",
+        "chacha",
+        "nhpoly1305",
+        "algif_skcipher",
+    ];
+    ALWAYS.map(String::from).into_iter().chain(named).collect()
 }
