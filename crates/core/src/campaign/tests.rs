@@ -454,6 +454,32 @@ fn fifth(claims: &str) -> Vec<String> {
     }
 }
 
+/// Whether after four rounds of so many another one follows, where b takes half of a's time, by
+/// `scatter` more in every other round.
+fn goes_on(rounds: u32, scatter: f64) -> bool {
+    let plan = plan(&format!(
+        "contender = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         judgement = {{ rounds = {rounds} }}\nworkload = [{{ name = \"w\", command = \"true\" }}]"
+    ));
+    let trial = |round, contender, seconds| {
+        let samples = vec![Sample::lower("wall_time", seconds, Unit::Seconds)];
+        Record { samples, ..record(round, "w", contender) }
+    };
+    let round = |round: u32| {
+        let of_b = if round.is_multiple_of(2) { 0.5 + 0.5 * scatter } else { 0.5 };
+        [trial(round, "a", 1.0), trial(round, "b", of_b)]
+    };
+    let records: Vec<Record> = (1..=4).flat_map(round).collect();
+    matches!(next_round(1, &Judge::new(&plan), &records, Duration::ZERO), Next::Round(_))
+}
+
+#[test]
+fn a_large_difference_is_measured_in_the_last_round_to_know_how_large() {
+    assert!(goes_on(5, 0.02), "faster, but by how much is hardly known a round before the last");
+    assert!(!goes_on(5, 0.0), "it is the same in every round");
+    assert!(!goes_on(12, 0.001), "it is known to within the margin, and more than one is left");
+}
+
 #[test]
 fn rounds_go_on_for_an_undecided_claim() {
     let claim = |rest: &str| fifth(&format!("claim = [{{ text = \"so\", {rest} }}]"));

@@ -27,7 +27,7 @@ pub fn wanted<'a>(
     let claimed: BTreeSet<&Entrant> = claims.flat_map(|claim| &claim.entrants).collect();
     let has = |workload: &str, name: &str| {
         claimed.contains(&(workload.to_string(), name.to_string()))
-            || is_open(comparisons, workload, name)
+            || is_open(plan, comparisons, workload, name)
     };
     let mut failed = false;
     let mut wanted = Vec::new();
@@ -99,13 +99,27 @@ impl<'o> Open<'o> {
 
 /// A comparison is open until it is settled, or its contender out of the race. Void is not believed
 /// before the first look: what voids one trial may have been an accident.
-fn is_open(comparisons: &[Comparison], workload: &str, contender: &str) -> bool {
-    comparisons.iter().filter(|c| c.workload == workload && c.contender == contender).any(
-        |comparison| match comparison.verdict {
-            Verdict::Void => comparison.rounds < FIRST_LOOK,
-            verdict => !verdict.is_settled() && comparison.beaten_by.is_none(),
-        },
-    )
+fn is_open(plan: &Plan, comparisons: &[Comparison], workload: &str, contender: &str) -> bool {
+    let its = |it: &&Comparison| it.workload == workload && it.contender == contender;
+    comparisons.iter().filter(its).any(|comparison| match comparison.verdict {
+        Verdict::Void => comparison.rounds < FIRST_LOOK,
+        verdict => {
+            let goes_on = !verdict.is_settled() || gains_by_the_last(plan, comparison);
+            goes_on && comparison.beaten_by.is_none()
+        }
+    })
+}
+
+/// The last round alone is left, and by how much one is better is not known to within the margin.
+/// Of five rounds the fourth look has a 125th of the last one's level, and a far wider interval
+/// (METHODOLOGY, "When to stop").
+fn gains_by_the_last(plan: &Plan, comparison: &Comparison) -> bool {
+    let judgement = &plan.judgement;
+    let is_next = judgement.rounds().is_some_and(|all| comparison.rounds + 1 == all);
+    let is_large = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
+    let within = (1.0 + judgement.margin.0).powi(2);
+    let is_wide = comparison.high.is_none_or(|high| high > within * comparison.low);
+    is_next && is_large && is_wide
 }
 
 /// The contender that is furthest ahead of the reference. In a race it stays though it is settled:
