@@ -59,9 +59,9 @@ fn up(seat: &Seat) -> Made {
 }
 
 /// Modules of the ciphers and modes in the name, and their faster forms for x86
-/// (arch/x86/crypto/Makefile). `xts` asks for `ecb` (crypto/xts.c, MODULE_SOFTDEP), and adiantum for
-/// chacha, which was `-generic` before Linux 6.17. With ciphers that its own library does not have,
-/// cryptsetup has the kernel encrypt the keyslot (crypto/algif_skcipher.c).
+/// (arch/x86/crypto/Makefile). `xts` asks for `ecb` (crypto/xts.c, MODULE_SOFTDEP), and adiantum
+/// for chacha, which was `-generic` before Linux 6.17. With ciphers that its own library does not
+/// have, cryptsetup has the kernel encrypt the keyslot (crypto/algif_skcipher.c).
 fn ciphers(layer: &Layer) -> Vec<String> {
     const DEFAULT: &str = "aes-xts-plain64";
     let forms = ["", "_generic", "_x86_64", "_sse2_x86_64", "_avx_x86_64", "_avx2", "ni_intel"];
