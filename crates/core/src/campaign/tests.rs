@@ -477,7 +477,8 @@ fn goes_on(rounds: u32, scatter: f64) -> bool {
 fn a_large_difference_is_measured_in_the_last_round_to_know_how_large() {
     assert!(goes_on(5, 0.02), "faster, but by how much is hardly known a round before the last");
     assert!(!goes_on(5, 0.0), "it is the same in every round");
-    assert!(!goes_on(12, 0.001), "it is known to within the margin, and more than one is left");
+    assert!(!goes_on(5, 0.0005), "it is known to within the margin");
+    assert!(!goes_on(6, 0.02), "it is hardly known either, and two are left");
 }
 
 #[test]

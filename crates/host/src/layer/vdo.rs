@@ -47,8 +47,8 @@ pub fn check_size(layer: &Layer, disk: Bytes) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{layer}: its index and one slab take {} MiB of a disk, and {disk} are fewer: give it \
-         smaller slabs (vdo:slab=32M), or a larger --size",
+        "{layer}: its index and one slab take {} MiB, and a disk has {disk}: give it smaller \
+         slabs (vdo:slab=32M), or a larger --size",
         needed.div_ceil(1 << 20)
     ))
 }
