@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use fsverdict_core::judge::{Judge, table_findings, table_lacking};
+use fsverdict_core::judge::{Judge, table_findings, table_missing};
 use fsverdict_core::model::{
     Audited, Bytes, Limit, Machine, Part, Quantity, Severity, Table, Test, Verdict,
 };
@@ -109,7 +109,7 @@ fn of_table(arguments: &Arguments) -> Result<(Audited, bool)> {
         kind: taken_for(&table),
         jobs: table.tests.iter().filter_map(named).collect(),
         columns: columns(&table),
-        lacking: table_lacking(&table),
+        missing: table_missing(&table),
         title: table.title,
         findings,
     };

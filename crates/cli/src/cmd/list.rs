@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{ContentArrangement, Table, TableComponent};
 use fsverdict_core::model::need::{Asked, ProbeKind};
-use fsverdict_core::model::{Bed, Need, Place, Plan, lacks};
+use fsverdict_core::model::{Bed, Need, Place, Plan, unmet_needs};
 use fsverdict_host::file_system::{self, Promise, Promises};
 use fsverdict_host::layer;
 use fsverdict_host::place::doctor::{self, Machine};
@@ -93,9 +93,9 @@ fn text(section: &Section, asked: &Asked) -> String {
     let mut unmet_locally = table(NOTHING);
     for row in &section.rows {
         things.add_row(&row.cells);
-        let lacks = lacks(&row.needs, asked);
-        if !lacks.is_empty() {
-            unmet_locally.add_row([&row.cells[0], &lacks.join("\n")]);
+        let unmet = unmet_needs(&row.needs, asked);
+        if !unmet.is_empty() {
+            unmet_locally.add_row([&row.cells[0], &unmet.join("\n")]);
         }
     }
     let name = format!("{:?}", section.kind);
@@ -103,11 +103,11 @@ fn text(section: &Section, asked: &Asked) -> String {
         Kind::Contenders => (without(), in_guests()),
         _ => Default::default(),
     };
-    let lacking = match unmet_locally.is_empty() {
+    let missing = match unmet_locally.is_empty() {
         true => String::new(),
         false => format!("Missing here:\n{}\n", unmet_locally.trim_fmt()),
     };
-    format!("{name}\n{}\n{}\n{without}{lacking}{more}", things.trim_fmt(), section.note)
+    format!("{name}\n{}\n{}\n{without}{missing}{more}", things.trim_fmt(), section.note)
 }
 
 /// What to know of a file system before it is taken for being fast.
@@ -407,7 +407,7 @@ mod tests {
         };
         let cell = |plan: &str, asked: &Asked| {
             let rows = plans().rows.into_iter().chain(studies().rows);
-            lacks(&rows.into_iter().find(|row| row.cells[0] == plan).unwrap().needs, asked)
+            unmet_needs(&rows.into_iter().find(|row| row.cells[0] == plan).unwrap().needs, asked)
                 .join("\n")
         };
         assert_eq!(cell("mariadb", &without("nothing")), "");

@@ -255,10 +255,10 @@ fn said(recording: &Recording, calls: &Path) -> String {
             None => format!("  {count} {what}\n"),
         };
     }
-    let lacking = recording::lacking(head);
-    if lacking > 0 {
-        let all = head.calls + lacking;
-        text += &format!("A replay lacks {lacking} of {all} calls on these files.\n");
+    let missing = recording::missing(head);
+    if missing > 0 {
+        let all = head.calls + missing;
+        text += &format!("A replay lacks {missing} of {all} calls on these files.\n");
     }
     if head.one_by_one > 0 {
         let count = head.one_by_one;

@@ -204,10 +204,10 @@ fn host_facts(plan: &Plan, store: &Store, place: PlaceKind) -> BTreeMap<String, 
 /// Chooses the place, and says at once why it is not this machine, and what of a study is left out.
 fn settle(plan: &Plan, output: Option<&Path>) -> Result<Choice> {
     let choice = choose(plan, output.unwrap_or(Path::new("."))).map_err(PlaceError)?;
-    if let Some(lacking) = &choice.not_local {
+    if let Some(missing) = &choice.not_local {
         remark!(
             "each trial runs in a virtual machine, since this machine lacks something: \
-             {lacking}"
+             {missing}"
         );
     }
     if choice.place == PlaceKind::Vm

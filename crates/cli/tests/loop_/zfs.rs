@@ -20,8 +20,8 @@ const PLAN: &str = r#"
 /// Where ZFS is the kernel's own, or not to be had, these tests are not about this machine.
 fn has_zfs_fuse(scene: &Scene) -> bool {
     let listed = scene.fsverdict(&["list", "contenders"]).exits(0).stdout;
-    let (is_made, lacking) = listed.split_once("\nMissing here:\n").unwrap_or((&listed, ""));
-    let lacks = lacking.lines().any(|line| line.trim_start().starts_with("zfs "));
+    let (is_made, missing) = listed.split_once("\nMissing here:\n").unwrap_or((&listed, ""));
+    let lacks = missing.lines().any(|line| line.trim_start().starts_with("zfs "));
     let ready = is_made.contains("zfs-fuse") && !lacks;
     if !ready {
         println!("not tested: zfs-fuse is not what makes ZFS here");

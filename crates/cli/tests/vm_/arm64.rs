@@ -50,9 +50,9 @@ fn an_arm64_kernel_is_compared_with_this_machines_kind() {
     let wrong = env!("CARGO_BIN_EXE_fsverdict");
     run(&[&tools[..], &[wrong]].concat()).exits(1).says("is no program for arm64");
     run(&[&tools[..], &[guests.to_str().unwrap()]].concat()).exits(0);
-    let lacking = "run --kernel 6.1:arm64 --fs jfs,ext4 --size 64M --output other -- true";
-    let lacking: Vec<&str> = lacking.split(' ').collect();
-    run(&lacking).exits(1).says("fsverdict kernels get 6.1 --arch arm64 --flavour arm64");
+    let missing = "run --kernel 6.1:arm64 --fs jfs,ext4 --size 64M --output other -- true";
+    let missing: Vec<&str> = missing.split(' ').collect();
+    run(&missing).exits(1).says("fsverdict kernels get 6.1 --arch arm64 --flavour arm64");
     assert!(!scene.path("other").exists());
 
     let document = run(&words).exits(0).json();

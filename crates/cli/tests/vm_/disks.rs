@@ -53,8 +53,8 @@ fn disks_are_attached_as_each_contender_says_and_held_down_on_every_bus() {
     assert!(fact("ahci").ends_with("), SATA disks"), "{facts:?}");
     scene.assert_nothing_left();
 
-    let lacking = without_virtio(&scene, &full);
-    let words = ["run", "--kernel", &lacking, "--disks", "virtio-scsi", "--fs", "ext4", "--output"];
+    let missing = without_virtio(&scene, &full);
+    let words = ["run", "--kernel", &missing, "--disks", "virtio-scsi", "--fs", "ext4", "--output"];
     let words = [&words[..], &["refused", "--", "true"]].concat();
     let says = format!("kernel {release} has no virtio_pci, which virtio-scsi disks need: choose");
     Started::new(as_root(&scene, &words)).wait().exits(1).says(&says);

@@ -494,8 +494,8 @@ fn rounds_go_on_for_an_undecided_claim() {
     let open = claim(&format!("{of_both}, metric = \"cpu_time\", is = \"equal\""));
     assert_eq!(open, ["v a", "w a", "w b"]);
     assert_eq!(claim("not_measurable = \"no\""), ["Settled"]);
-    let lacking = "contender = \"b\", workload = \"w\", metric = \"iops\", is = \"worse\"";
-    assert_eq!(claim(lacking), ["Settled"], "more rounds would not have it either");
+    let missing = "contender = \"b\", workload = \"w\", metric = \"iops\", is = \"worse\"";
+    assert_eq!(claim(missing), ["Settled"], "more rounds would not have it either");
 }
 
 #[test]

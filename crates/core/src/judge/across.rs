@@ -254,12 +254,12 @@ pub fn give_up_other_work(plan: &mut Plan, asked: &Plan) {
         let [claimed, run] = terms::both(values);
         Some(format!("the run's {name} is other work: {what} is {run}, and {claimed} in the claim"))
     };
-    let lacking: Vec<Option<String>> = plan
+    let missing: Vec<Option<String>> = plan
         .claims
         .iter()
         .map(|it| it.workload.iter().chain(&it.than).chain(&it.growth).find_map(difference))
         .collect();
-    for (claim, difference) in plan.claims.iter_mut().zip(lacking) {
+    for (claim, difference) in plan.claims.iter_mut().zip(missing) {
         claim.not_measurable = claim.not_measurable.take().or(difference);
     }
 }

@@ -191,14 +191,14 @@ impl Court<'_> {
             why: String::new(),
             rounds_to_settle: None,
         };
-        let lacking = || claim.compared(plan).map(|compared| no_ratio(side, &compared));
+        let missing = || claim.compared(plan).map(|compared| no_ratio(side, &compared));
         let measured = match self.measured(claim) {
             Ok(Some(measured)) => {
                 return extrapolated(settled(blank, claimed, measured, plan), plan);
             }
             Ok(None) => self
                 .of_zeros(side, claim, claimed)
-                .or_else(|| lacking().ok())
+                .or_else(|| missing().ok())
                 .unwrap_or((Answer::NotMeasurableHere, String::new())),
             Err(answered) => answered,
         };
@@ -633,9 +633,9 @@ mod tests {
         let other = "[[workload]]\nname = \"v\"\ncommand = \"true\"\ncache = \"warm\"\n";
         let of_works = "contender = \"b\"\nworkload = \"v\"\nthan = \"w\"\ntimes = 0.5";
         let of_metric = "contender = \"b\"\nworkload = \"w\"\nmetric = \"cpu_time\"\ntimes = 2";
-        let lacking = "contender = \"b\"\nworkload = \"w\"\nmetric = \"iops\"\ntimes = 2";
+        let missing = "contender = \"b\"\nworkload = \"w\"\nmetric = \"iops\"\ntimes = 2";
         let claims = [other.to_string()].into_iter().chain(
-            [of_works, of_metric, lacking].map(|it| format!("[[claim]]\ntext = \"x\"\n{it}\n")),
+            [of_works, of_metric, missing].map(|it| format!("[[claim]]\ntext = \"x\"\n{it}\n")),
         );
         let plan = plan(&format!("{PLAN}{}", claims.collect::<String>()));
         let answers = after_twelve(&plan, |work, name| {

@@ -61,7 +61,7 @@ impl<'a> Both<'a> {
                     continue;
                 }
                 for metric in &metrics {
-                    match self.lacking(workload, metric, name) {
+                    match self.missing(workload, metric, name) {
                         Some(why) => {
                             left_out.push(self.left(workload, Some(name), Some(metric), why));
                         }
@@ -113,7 +113,7 @@ impl<'a> Both<'a> {
     }
 
     /// Why there is no ratio of this contender in both runs, if there is none.
-    fn lacking(&self, workload: &Workload, metric: &str, name: &str) -> Option<String> {
+    fn missing(&self, workload: &Workload, metric: &str, name: &str) -> Option<String> {
         let Both { baseline, run, .. } = *self;
         let by = |side: Side| terms::cpu_by(side.records, &workload.name, metric);
         if let (Some(before), Some(now)) = (by(baseline), by(run))

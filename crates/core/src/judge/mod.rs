@@ -59,5 +59,5 @@ pub use joined::joined;
 pub(crate) use kept::{Common, Kept};
 pub use memory::of_memory;
 pub use not_measured::not_measured;
-pub use published::{table_findings, table_lacking};
+pub use published::{table_findings, table_missing};
 pub use terms::Side;

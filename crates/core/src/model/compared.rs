@@ -300,8 +300,8 @@ impl Plan {
     /// What is claimed of something that the plan has not, or no longer, can't be measured.
     pub fn give_up_claims(&mut self, left_out: &[LeftOut]) {
         let lacks = |claim: &Claim| claim.compared(self).err().map(|it| it.missing(left_out));
-        let lacking: Vec<Option<String>> = self.claims.iter().map(lacks).collect();
-        for (claim, missing) in self.claims.iter_mut().zip(lacking) {
+        let missing: Vec<Option<String>> = self.claims.iter().map(lacks).collect();
+        for (claim, missing) in self.claims.iter_mut().zip(missing) {
             if claim.not_measurable.is_none() {
                 claim.not_measurable = missing;
             }

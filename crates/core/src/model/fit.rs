@@ -103,14 +103,14 @@ impl fmt::Display for UnmetNeeds {
 }
 
 /// What is lacking of `needs`, a line each; what is to be installed is in the last.
-pub fn lacks(needs: &[Need], asked: &Asked) -> Vec<String> {
+pub fn unmet_needs(needs: &[Need], asked: &Asked) -> Vec<String> {
     lines(needs, asked, |answer| !answer.is_able())
 }
 
-fn lines(needs: &[Need], asked: &Asked, is_lacking: impl Fn(&Answer) -> bool) -> Vec<String> {
+fn lines(needs: &[Need], asked: &Asked, is_unmet: impl Fn(&Answer) -> bool) -> Vec<String> {
     let answers = needs.iter().map(|need| (need, asked.answer(need)));
-    let lacking: Vec<(&Need, Answer)> = answers.filter(|(_, answer)| is_lacking(answer)).collect();
-    let told = without_consequences(&lacking, |(_, answer)| answer).into_iter();
+    let unmet: Vec<(&Need, Answer)> = answers.filter(|(_, answer)| is_unmet(answer)).collect();
+    let told = without_consequences(&unmet, |(_, answer)| answer).into_iter();
     let (missing, others): (Vec<_>, Vec<_>) =
         told.partition(|(need, answer)| is_missing(need, answer));
     let mut lines: Vec<String> =
@@ -129,11 +129,11 @@ fn lines(needs: &[Need], asked: &Asked, is_lacking: impl Fn(&Answer) -> bool) ->
 }
 
 /// Without root much can't even be tried: of all that root could do the first alone is told.
-fn without_consequences<T>(lacking: &[T], answer: impl Fn(&T) -> &Answer) -> Vec<&T> {
+fn without_consequences<T>(unmet: &[T], answer: impl Fn(&T) -> &Answer) -> Vec<&T> {
     let mut told = false;
     let is_told =
         |it: &&T| answer(it).remedy != Some(Remedy::Sudo) || !mem::replace(&mut told, true);
-    lacking.iter().filter(is_told).collect()
+    unmet.iter().filter(is_told).collect()
 }
 
 /// A program or file is not there, and at most is to be installed.
@@ -229,15 +229,15 @@ impl Plan {
     }
 
     /// What `place`, which is `asked`, lacks for the plan.
-    fn lacking(&self, place: Place, asked: &Asked) -> Result<(), UnmetNeeds> {
-        let mut lacks = Vec::new();
+    fn check_needs(&self, place: Place, asked: &Asked) -> Result<(), UnmetNeeds> {
+        let mut unmet = Vec::new();
         for (who, need) in self.wants(place) {
             let answer = asked.answer(&need);
             if answer.state == State::No {
-                lacks.push(Unmet { who, need, answer });
+                unmet.push(Unmet { who, need, answer });
             }
         }
-        if lacks.is_empty() { Ok(()) } else { Err(UnmetNeeds(lacks)) }
+        if unmet.is_empty() { Ok(()) } else { Err(UnmetNeeds(unmet)) }
     }
 
     /// The plan for `place`, which is `asked`. Of a study, what the place lacks something for is
@@ -252,7 +252,7 @@ impl Plan {
         }
         // Of nothing that is left nothing can be lacking.
         if !plan.is_hollow() {
-            plan.lacking(place, asked)?;
+            plan.check_needs(place, asked)?;
         }
         Ok((plan, left_out))
     }
@@ -267,8 +267,8 @@ impl Plan {
     fn fit(&mut self, asked: &Asked) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let unmet = |needs: &[Need]| {
-            let lacks = lines(needs, asked, |answer| answer.state == State::No);
-            (!lacks.is_empty()).then(|| lacks.join("; "))
+            let unmet = lines(needs, asked, |answer| answer.state == State::No);
+            (!unmet.is_empty()).then(|| unmet.join("; "))
         };
         let mut stays = |what: &str, name: &str, why: Option<String>| {
             let (what, name) = (what.to_string(), name.to_string());
@@ -363,7 +363,7 @@ mod tests {
         }
     }
 
-    fn lacking(what: &[&str]) -> (Plan, Vec<LeftOut>) {
+    fn fitted(what: &[&str]) -> (Plan, Vec<LeftOut>) {
         let mut plan = Plan::parse(PLAN).unwrap();
         let left_out = plan.fit(&Asked::new(without(what)));
         (plan, left_out)
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn what_nothing_is_lacking_for_stays_as_it_is() {
-        assert_eq!(lacking(&["sysbench", "btrfs"]), (Plan::parse(PLAN).unwrap(), Vec::new()));
+        assert_eq!(fitted(&["sysbench", "btrfs"]), (Plan::parse(PLAN).unwrap(), Vec::new()));
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_tool_takes_its_workloads_and_their_figures_along() {
-        let (plan, left_out) = lacking(&["fio", "partitions", "limits"]);
+        let (plan, left_out) = fitted(&["fio", "partitions", "limits"]);
         plan.check().unwrap();
         assert_eq!((plan.contenders.len(), plan.workloads.len(), plan.published.len()), (2, 1, 0));
         assert_eq!(plan.bed.limits, None);
@@ -440,7 +440,7 @@ mod tests {
 
     fn refused(plan: &str, place: Place, what: &[&str]) -> String {
         let plan = Plan::parse(plan).unwrap();
-        plan.lacking(place, &Asked::new(without(what))).unwrap_err().to_string()
+        plan.check_needs(place, &Asked::new(without(what))).unwrap_err().to_string()
     }
 
     #[test]
@@ -451,7 +451,7 @@ mod tests {
             _ => Answer::yes(""),
         };
         let plan = Plan::parse(&plan).unwrap();
-        let error = plan.lacking(Place::Local, &Asked::new(answer)).unwrap_err().to_string();
+        let error = plan.check_needs(Place::Local, &Asked::new(answer)).unwrap_err().to_string();
         assert_eq!(error, "workload \"command\" needs a, b, c: apt-get install p");
         let alone = PLAN.replace("\"true\"", "\"true\", needs = [\"b\"]");
         let says = "workload \"command\" needs b, which is not there";
@@ -468,14 +468,14 @@ mod tests {
             _ => Answer::yes(""),
         };
         let (plan, asked) = (Plan::parse(PLAN).unwrap(), Asked::new(answer));
-        let error = plan.lacking(Place::Local, &asked).unwrap_err().to_string();
+        let error = plan.check_needs(Place::Local, &asked).unwrap_err().to_string();
         let says = "contender \"b\" needs mkfs.xfs; workload \"job\" needs fio: apt-get install \
                     fio xfsprogs";
         assert_eq!(error, says);
         let needs: Vec<Need> = plan.wants(Place::Local).into_iter().map(|(_, need)| need).collect();
         let says = "mkfs.xfs, fio are not installed: apt-get install fio xfsprogs";
-        assert_eq!(lacks(&needs, &asked), [says]);
-        let one = lacks(&[Need::Tool("fio"), Need::Tool("fio")], &asked);
+        assert_eq!(unmet_needs(&needs, &asked), [says]);
+        let one = unmet_needs(&[Need::Tool("fio"), Need::Tool("fio")], &asked);
         assert_eq!(one, ["fio is not installed: apt-get install fio"]);
     }
 
@@ -502,7 +502,7 @@ mod tests {
             _ => Answer::yes(""),
         };
         let plan = Plan::parse(PLAN).unwrap();
-        let error = plan.lacking(Place::Local, &Asked::new(answer)).unwrap_err().to_string();
+        let error = plan.check_needs(Place::Local, &Asked::new(answer)).unwrap_err().to_string();
         let says = "bed loop needs root: run it with sudo, or compare directories that are \
                     mounted already with --bed directory:PATH,PATH; workload \"job\" needs fio: \
                     apt-get install fio";

@@ -85,7 +85,7 @@ pub use duet::fio_time_ms;
 pub use figures::{FigureError, figures};
 pub use finding::{Audit, Finding, Severity};
 pub use fio_words::{plain_fio_words, program_of};
-pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, lacks};
+pub use fit::{LeftOut, Unmet, UnmetNeeds, Who, unmet_needs};
 pub use given_up::{Given, GivenUp, Loses};
 pub use histogram::Histogram;
 pub use history::{Fleet, FleetChange, History, Past, Point, Series, Shift};

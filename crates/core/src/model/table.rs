@@ -324,7 +324,7 @@ pub struct Audited {
     /// Each heading with what it was taken for.
     pub columns: Vec<(String, String)>,
     /// What could not be audited, and what is lacking for it.
-    pub lacking: Vec<String>,
+    pub missing: Vec<String>,
     /// What was noticed.
     pub findings: Vec<Finding>,
 }

@@ -144,7 +144,7 @@ mod why {
 }
 
 /// How many calls below the folders a replay of this recording lacks.
-pub fn lacking(head: &Head) -> u64 {
+pub fn missing(head: &Head) -> u64 {
     why::LACKING.iter().filter_map(|what| head.left_out.get(*what)).sum()
 }
 

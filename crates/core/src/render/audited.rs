@@ -60,7 +60,7 @@ fn preface(audited: &Audited) -> Vec<String> {
         let columns: Vec<String> = audited.columns.iter().map(of).collect();
         lines.push(format!("columns: {}", columns.join("; ")));
     }
-    lines.extend(audited.lacking.iter().map(|lacks| format!("not audited: {lacks}")));
+    lines.extend(audited.missing.iter().map(|lacks| format!("not audited: {lacks}")));
     lines
 }
 
@@ -103,7 +103,7 @@ pub fn audited_json(audited: &Audited) -> String {
         taken_for: &audited.kind,
         jobs: map(&audited.jobs),
         columns: map(&audited.columns),
-        not_audited: &audited.lacking,
+        not_audited: &audited.missing,
         findings: &audited.findings,
     })
 }
@@ -127,7 +127,7 @@ mod tests {
             kind: "a table".into(),
             jobs: vec![("walk".into(), "read".into())],
             columns: vec![("wall s".into(), "time".into())],
-            lacking: vec!["A8: no limits".into()],
+            missing: vec!["A8: no limits".into()],
             findings: vec![finding],
         }
     }

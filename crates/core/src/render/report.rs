@@ -42,7 +42,7 @@ impl Report<'_> {
     pub(super) fn sentences(&self, workload: &Workload) -> Vec<String> {
         if let [contender] = self.plan.contenders.as_slice() {
             let trials: Vec<&Record> = self.trials(workload).collect();
-            let lacks = self.replay_lacks(&workload.name).unwrap_or_default();
+            let lacks = self.replay_gaps(&workload.name).unwrap_or_default();
             let of = |metric: &String| {
                 alone(&contender.name, metric, &trials, self.plan.judgement.confidence) + &lacks
             };
@@ -63,7 +63,7 @@ impl Report<'_> {
     }
 
     /// What the replay that was measured lacks, to be said with what was decided of it.
-    fn replay_lacks(&self, workload: &str) -> Option<String> {
+    fn replay_gaps(&self, workload: &str) -> Option<String> {
         let its = self.records.iter().filter(|it| it.is_measured() && it.key.workload == workload);
         let replayed = its.flat_map(|it| &it.phases).filter_map(|it| it.replayed.as_ref());
         let apart = replayed.max_by_key(|it| (it.unlike, it.copied))?.apart()?;
@@ -80,7 +80,7 @@ impl Report<'_> {
             (None, Some(zeros)) => format!("{metric}: {zeros}, so that there is no ratio."),
             (None, None) => sentence(comparison, &self.plan.judgement),
         };
-        said + &self.replay_lacks(&comparison.workload).unwrap_or_default()
+        said + &self.replay_gaps(&comparison.workload).unwrap_or_default()
     }
 
     /// Where figures of the two are zero. Files of others have no rounds, and say what is left out.

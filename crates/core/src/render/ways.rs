@@ -238,9 +238,9 @@ mod tests {
         assert_eq!(found.rows, ["ext4", "xfs", "btrfs"]);
         assert_eq!(found.columns, ["5.10", "6.12"]);
         assert_eq!(found.places, [[0, 3], [1, 4], [2, 5]]);
-        let mut lacking = plan.clone();
-        lacking.contenders.pop();
-        assert_eq!(ways(&lacking), None);
+        let mut missing = plan.clone();
+        missing.contenders.pop();
+        assert_eq!(ways(&missing), None);
         let mut settings = plan;
         for contender in &mut settings.contenders {
             let is_new = contender.kernel.take().as_deref() == Some("6.12");

@@ -122,6 +122,8 @@ pub fn steps(trial: &Trial) -> Vec<Step> {
     steps.extend(cleaned.then_some(Step::Cleanup));
     steps.push(if formatted { Step::Unmount } else { Step::RemoveDirectory });
     steps.extend(partitioned.then_some(Step::RemovePartition));
+    let count = |step| steps.iter().filter(|it| **it == step).count();
+    assert_eq!(count(Step::Mount), count(Step::Unmount), "what is mounted is unmounted");
     steps
 }
 

@@ -6,7 +6,7 @@ mod rules;
 
 use proptest::prelude::*;
 
-use fsverdict_core::judge::{table_findings, table_lacking};
+use fsverdict_core::judge::{table_findings, table_missing};
 use fsverdict_core::model::{Audit, Finding, Severity, Table};
 use fsverdict_core::published::read;
 
@@ -128,8 +128,8 @@ fn a6_and_a9_need_what_the_cache_can_do() {
     assert_eq!(of("", &writes.replace("size", "end_fsync = 1, size")), []);
     assert_eq!(of("", &writes.replace("size", "direct = 1, size")), []);
     assert_eq!(of("", "synced = false"), [Audit::A9]);
-    let lacking = table_lacking(&table("", reads, "\"IOPS\"", &[("a", "[151]")]));
-    assert!(lacking[0].contains("--memory") && lacking[1].contains("--device-iops"), "{lacking:?}");
+    let missing = table_missing(&table("", reads, "\"IOPS\"", &[("a", "[151]")]));
+    assert!(missing[0].contains("--memory") && missing[1].contains("--device-iops"), "{missing:?}");
 }
 
 #[test]

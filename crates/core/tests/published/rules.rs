@@ -1,7 +1,7 @@
 //! The rules that hold figures against one another, against what a text concludes from them, and
 //! against what they are figures of.
 
-use fsverdict_core::judge::{table_findings, table_lacking};
+use fsverdict_core::judge::{table_findings, table_missing};
 use fsverdict_core::model::{Audit, Severity, Table};
 use fsverdict_core::published::read;
 
@@ -108,14 +108,14 @@ fn a_spread_that_no_runs_have_is_noticed() {
 fn of_dd(lines: &str) -> (Vec<(Audit, String)>, String) {
     let test = format!("runs = 5\n{lines}\ncolumns = [\"bandwidth MB/s\"]\next4 = [\"2100 ± 9\"]");
     let table = written("memory = \"16G\"\ndevice = \"a hard disk\"", &test, "");
-    (found(&table), table_lacking(&table).join("; "))
+    (found(&table), table_missing(&table).join("; "))
 }
 
 #[test]
 fn a_dd_without_fsync_and_one_that_reads_from_memory_are_noticed() {
     let of = |lines: &str| {
-        let (found, lacking) = of_dd(lines);
-        assert!(!lacking.contains("A6") && !lacking.contains("A9"), "{lines}: {lacking}");
+        let (found, missing) = of_dd(lines);
+        assert!(!missing.contains("A6") && !missing.contains("A9"), "{lines}: {missing}");
         found.into_iter().map(|(audit, _)| audit).collect::<Vec<_>>()
     };
     let writes = "dd if=/dev/zero of=test.img bs=1M count=4096";
@@ -139,20 +139,20 @@ fn a_dd_without_fsync_and_one_that_reads_from_memory_are_noticed() {
 
 #[test]
 fn what_a_command_does_not_say_is_listed() {
-    let lacking = |lines: &str| of_dd(lines).1;
-    let no_size = lacking("command = \"dd if=test.img of=/dev/null\"");
+    let missing = |lines: &str| of_dd(lines).1;
+    let no_size = missing("command = \"dd if=test.img of=/dev/null\"");
     assert!(no_size.contains("how much is read is not stated"), "{no_size}");
     for command in ["cp -a /home/a b", "tar xf a.tar", "./bench.sh", "rsync -a x y"] {
-        let said = lacking(&format!("command = \"{command}\""));
+        let said = missing(&format!("command = \"{command}\""));
         assert!(said.contains("A6, reads from cache: what was done to the caches"), "{said}");
         assert!(said.contains("whether the timed part ends with a sync"), "{said}");
     }
-    let said = lacking("command = \"tar xf a.tar && sync\"\ncache = \"dropped\"");
+    let said = missing("command = \"tar xf a.tar && sync\"\ncache = \"dropped\"");
     assert!(!said.contains("A6") && !said.contains("A9"), "{said}");
-    let walked = lacking("command = \"find . | wc -l\"");
+    let walked = missing("command = \"find . | wc -l\"");
     assert!(walked.contains("A6") && !walked.contains("A9"), "{walked}");
     let column = written("", "columns = [\"write MB/s\", \"read MB/s\"]\na = [900, 900]", "");
-    let column = table_lacking(&column).join("; ");
+    let column = table_missing(&column).join("; ");
     assert!(column.contains("(cache) (w)") && column.contains("(synced) (w)"), "{column}");
 }
 
@@ -285,7 +285,7 @@ fn a_table_whose_spread_hides_every_difference_says_so() {
 
 #[test]
 fn what_no_rule_fits_is_listed_as_not_audited() {
-    let lacks = |test: &str, claims: &str| table_lacking(&written("", test, claims)).join("; ");
+    let lacks = |test: &str, claims: &str| table_missing(&written("", test, claims)).join("; ");
     let test = "columns = [\"walk s\"]\na = [122.55]\nb = [46.36]";
     let none = lacks(test, "");
     assert_eq!(none, "no rule but those of digits and runs (A17, A18) fits (w)");

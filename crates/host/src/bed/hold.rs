@@ -67,6 +67,7 @@ impl Hold {
 
     /// Leaves the disk to a trial.
     pub(super) fn lend(&mut self) -> Result<(), Refusal> {
+        assert!(self.exclusive.is_some(), "{}: only a disk that is held is lent", self.path);
         lock(|| self.node.try_lock_shared(), locked(&self.path))?;
         self.exclusive = None;
         Ok(())

@@ -36,7 +36,7 @@ pub fn make(
         BedKind::Directory => maker.directories(bed),
     };
     let result = result.and_then(|()| maker.be_like());
-    maker.end(result)
+    maker.end(result, count(bed))
 }
 
 /// Makes the images of a bed as [`make`] does, on bed `ram` in memory, and leaves it at that: each
@@ -51,7 +51,16 @@ pub fn make_images(
     let mut maker = Maker::new(token, before, progress);
     maker.made.like = Like::of(bed, bed.dir.as_deref().map_or(dir, Path::new))?;
     let result = maker.images(bed, dir);
-    maker.end(result)
+    maker.end(result, Some(bed.devices as usize))
+}
+
+/// How many devices the bed will have: none but itself knows on what a directory lies.
+fn count(bed: &Bed) -> Option<usize> {
+    match bed.kind {
+        BedKind::Loop | BedKind::Ram => Some(bed.devices as usize),
+        BedKind::Device => Some(bed.paths.len()),
+        BedKind::Directory => None,
+    }
 }
 
 struct Maker<'a> {
@@ -67,9 +76,13 @@ impl<'a> Maker<'a> {
         Maker { made: Made::nothing(), token, before, progress, written_bytes: 0 }
     }
 
-    fn end(self, result: Result<(), BedError>) -> Result<Made, BedError> {
+    fn end(self, result: Result<(), BedError>, count: Option<usize>) -> Result<Made, BedError> {
         match result {
-            Ok(()) => Ok(self.made),
+            Ok(()) => {
+                let made = self.made.devices.len();
+                assert!(count.is_none_or(|count| count == made), "{made} devices for a bed");
+                Ok(self.made)
+            }
             Err(cause) => Err(cause.after(self.made.remove())),
         }
     }

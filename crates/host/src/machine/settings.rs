@@ -221,6 +221,10 @@ pub fn before(
 /// value would look like somebody else's.
 pub fn set_all(root: &Path, settings: &[Setting], changes: &[Change]) -> Result<(), SettingError> {
     settings.iter().try_for_each(|setting| {
+        // What a scheduler has only once it is chosen goes with it.
+        let is_known = setting.knob.is_of_a_scheduler()
+            || changes.iter().any(|it| it.ours == *setting && it.back.knob == setting.knob);
+        assert!(is_known, "{}: what it was is known before it is set", setting.knob);
         setting.set(root).inspect_err(|error| {
             if matches!(error, SettingError::NotTaken { .. }) {
                 let is_its = |it: &&Change| it.ours == *setting || it.back.knob == setting.knob;

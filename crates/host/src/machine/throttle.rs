@@ -34,18 +34,18 @@ impl Means {
         if throttle_group(root).join("blkio.throttle.read_iops_device").exists() {
             return Ok(Means::Root);
         }
-        let lacking = |why: &str| Err(SettingError::NoThrottle(why.into()));
+        let missing = |why: &str| Err(SettingError::NoThrottle(why.into()));
         let Some(at) = Hierarchy::Unified.at(root) else {
-            return lacking("there is no cgroup v2, and no blkio of cgroup v1");
+            return missing("there is no cgroup v2, and no blkio of cgroup v1");
         };
         let text = fs::read_to_string(at.join("cgroup.controllers")).unwrap_or_default();
         let has = |name: &str| text.split_whitespace().any(|controller| controller == name);
         if !has("io") || !has("memory") {
-            return lacking("cgroup v2 lacks io or memory, and there is no blkio of cgroup v1");
+            return missing("cgroup v2 lacks io or memory, and there is no blkio of cgroup v1");
         }
         // The root alone has no type.
         match at.join("cgroup.type").exists() {
-            true => lacking("a container's cgroups can't be given io"),
+            true => missing("a container's cgroups can't be given io"),
             false => Ok(Means::Own),
         }
     }

@@ -113,13 +113,13 @@ fn settle<'a>(
         Ok(choice) => {
             let vm = asked(Place::Vm, plan);
             let on_vm = || fitted(plan, Place::Vm, &vm).ok();
-            let in_guests = match lacking_zfs(plan, &choice) {
+            let in_guests = match missing_zfs(plan, &choice) {
                 _ if has_layers_for_guests(plan, &choice) => {
                     on_vm().filter(|it| !lacks_layers(plan, it))
                 }
                 // Without KVM all the others would be measured by an emulated processor.
                 Some(why) if vm.answer(&Need::Kvm).is_able() => on_vm()
-                    .filter(|it| lacking_zfs(plan, it).is_none() && !lacks_more(it, &choice))
+                    .filter(|it| missing_zfs(plan, it).is_none() && !lacks_more(it, &choice))
                     .map(|it| Choice { not_local: Some(why), ..it }),
                 _ => None,
             };
@@ -159,7 +159,7 @@ fn lacks_more(one: &Choice, other: &Choice) -> bool {
 }
 
 /// Why a study's ZFS would not be OpenZFS.
-fn lacking_zfs(plan: &Plan, choice: &Choice) -> Option<String> {
+fn missing_zfs(plan: &Plan, choice: &Choice) -> Option<String> {
     let mut of_zfs = plan.contenders.iter().filter(|it| it.file_system == "zfs");
     let left_out = || of_zfs.find_map(|it| choice.why_left_out(it));
     let why = choice.stood_in.first().cloned().or_else(left_out);
@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn a_program_that_is_lacking_on_both_is_to_be_installed_and_sends_nobody_elsewhere() {
         let says = "workload \"db\" needs mariadbd: apt-get install mariadb-server";
-        let lacking = |local: &[&str], on_vm: &[&str]| chosen(local, on_vm).unwrap_err();
-        assert_eq!(lacking(&["mariadbd"], &["mariadbd"]), says);
-        assert_eq!(lacking(&["mariadbd"], &["mariadbd", "QEMU"]), says);
-        assert_eq!(lacking(&["mariadbd", "root"], &["mariadbd"]), says);
+        let missing = |local: &[&str], on_vm: &[&str]| chosen(local, on_vm).unwrap_err();
+        assert_eq!(missing(&["mariadbd"], &["mariadbd"]), says);
+        assert_eq!(missing(&["mariadbd"], &["mariadbd", "QEMU"]), says);
+        assert_eq!(missing(&["mariadbd", "root"], &["mariadbd"]), says);
     }
 
     #[test]

@@ -113,7 +113,9 @@ impl<'a> Lab<'a> {
         // In a duet each trial has some of them.
         let of_all = made.devices.iter().zip(lent);
         let its = of_all.filter(|(device, _)| trial.bed.devices.contains(device));
-        let devices = its.map(|(_, identity)| identity).collect();
+        let devices: Vec<Identity> = its.map(|(_, identity)| identity).collect();
+        let count = if directories { 0 } else { trial.bed.devices.len() };
+        assert_eq!(devices.len(), count, "a trial is lent devices of the bed");
         let of_work = directories.then(|| made.own_identity(&trial.directory)).transpose()?;
         let folders = Folders { of_trial: own.identity()?, of_work };
         Grant::new(journal, trial, devices, Some(folders))
@@ -557,6 +559,8 @@ impl Place for Lab<'_> {
             && !self.is_half_made
             && let Some(journal) = self.journal.take()
         {
+            let is_left = self.has_layers || self.cgroups.is_some() || !self.given.is_empty();
+            assert!(!is_left && self.made.is_none(), "a journal goes when all it lists has gone");
             journal.close()?;
         }
         Ok(())

@@ -36,9 +36,9 @@ impl CpuReader {
 
     pub fn read(&mut self) -> Result<CpuReading, ProbeError> {
         self.stat.read()?;
-        let totals = self.totals().ok_or_else(|| self.stat.lacks("a `cpu` line"))?;
+        let totals = self.totals().ok_or_else(|| self.stat.without("a `cpu` line"))?;
         let processes_started =
-            self.count(b"processes ").ok_or_else(|| self.stat.lacks("a `processes` line"))?;
+            self.count(b"processes ").ok_or_else(|| self.stat.without("a `processes` line"))?;
         let processes_blocked = self.count(b"procs_blocked ").unwrap_or(0);
         Ok(CpuReading { totals, processes_started, processes_blocked })
     }

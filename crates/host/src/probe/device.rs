@@ -207,7 +207,7 @@ fn fields(mut numbers: impl Iterator<Item = u64>) -> (Fields, usize) {
 
 /// `count`, if there are the fields that are always there.
 fn known(file: &ProcFile, count: usize) -> Result<usize, ProbeError> {
-    if count < FIELDS_BASIC { Err(file.lacks("the 11 fields of a device")) } else { Ok(count) }
+    if count < FIELDS_BASIC { Err(file.without("the 11 fields of a device")) } else { Ok(count) }
 }
 
 /// The fields of one device of `/proc/diskstats`: its number and name come before them.
@@ -225,7 +225,7 @@ fn diskstats_fields(
             let _name = words.next();
             Some(fields(words.map_while(|word| numbers(word).next())))
         })
-        .ok_or_else(|| file.lacks("the device under test"))
+        .ok_or_else(|| file.without("the device under test"))
 }
 
 /// Time between two readings, of one device or added over several: a counter of theirs may have

@@ -59,7 +59,7 @@ impl ProcFile {
     }
 
     /// The error that the file lacks `missing`.
-    pub fn lacks(&self, missing: &'static str) -> ProbeError {
+    pub fn without(&self, missing: &'static str) -> ProbeError {
         ProbeError::Format { path: self.path.clone(), missing }
     }
 

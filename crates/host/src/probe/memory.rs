@@ -46,9 +46,9 @@ impl MemoryReader {
             let kb = lines.find_map(|line| numbers(line.strip_prefix(label)?).next());
             kb.map(|kb| kb.saturating_mul(KB_BYTES))
         };
-        let dirty = bytes(b"Dirty:").ok_or_else(|| self.meminfo.lacks("a `Dirty` line"))?;
+        let dirty = bytes(b"Dirty:").ok_or_else(|| self.meminfo.without("a `Dirty` line"))?;
         let writeback =
-            bytes(b"Writeback:").ok_or_else(|| self.meminfo.lacks("a `Writeback` line"))?;
+            bytes(b"Writeback:").ok_or_else(|| self.meminfo.without("a `Writeback` line"))?;
         Ok(MemoryReading { dirty_bytes: dirty, writeback_bytes: writeback })
     }
 }

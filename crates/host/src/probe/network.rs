@@ -40,7 +40,7 @@ impl NetworkReader {
 
     pub fn read(&mut self) -> Result<NetworkTotals, ProbeError> {
         self.dev.read()?;
-        let counters = self.counters().ok_or_else(|| self.dev.lacks("the interface"))?;
+        let counters = self.counters().ok_or_else(|| self.dev.without("the interface"))?;
         Ok(NetworkTotals {
             received_bytes: counters[0],
             received_packets: counters[1],

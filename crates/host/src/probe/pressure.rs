@@ -55,7 +55,7 @@ fn total_ns(file: &ProcFile, kind: &[u8]) -> Result<u64, ProbeError> {
         let mut words = line.strip_prefix(kind)?.split(|&byte| byte == b' ');
         words.find_map(|word| numbers(word.strip_prefix(b"total=")?).next())
     });
-    total_us.map(|us| us.saturating_mul(NS_PER_US)).ok_or_else(|| file.lacks("its totals"))
+    total_us.map(|us| us.saturating_mul(NS_PER_US)).ok_or_else(|| file.without("its totals"))
 }
 
 /// What passed between two readings.

@@ -393,9 +393,9 @@ mod tests {
         unsafe { command.pre_exec(looked) };
         assert!(command.status().unwrap().success());
         // What can't be started says so yet.
-        let mut lacking = users(&["/no-such-program".into()]);
-        start_within(&mut lacking, user.as_fd(), mounts.as_fd(), None, Path::new("/")).unwrap();
-        assert_eq!(lacking.status().unwrap_err().kind(), io::ErrorKind::NotFound);
+        let mut missing = users(&["/no-such-program".into()]);
+        start_within(&mut missing, user.as_fd(), mounts.as_fd(), None, Path::new("/")).unwrap();
+        assert_eq!(missing.status().unwrap_err().kind(), io::ErrorKind::NotFound);
         drop(ours);
     }
 }

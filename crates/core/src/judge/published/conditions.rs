@@ -151,8 +151,8 @@ fn unequal_mounts(machine: &Machine) -> Vec<Finding> {
     let mut findings = Vec::new();
     for option in GENERAL {
         let has = |options: &[String]| options.iter().any(|it| it == option);
-        let lacking = machine.mount.iter().find(|(_, options)| !has(options));
-        let Some((other, _)) = lacking else { continue };
+        let missing = machine.mount.iter().find(|(_, options)| !has(options));
+        let Some((other, _)) = missing else { continue };
         for (contender, _) in machine.mount.iter().filter(|(_, options)| has(options)) {
             if !contender.contains(option) {
                 let evidence = format!("mounted with {option}, and {other} is not");

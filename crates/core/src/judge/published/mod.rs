@@ -41,6 +41,6 @@ pub fn table_findings(table: &Table) -> Vec<Finding> {
 }
 
 /// What can't be audited for want of something that the table does not say; one sentence each.
-pub fn table_lacking(table: &Table) -> Vec<String> {
-    scope::lacking(table)
+pub fn table_missing(table: &Table) -> Vec<String> {
+    scope::missing(table)
 }

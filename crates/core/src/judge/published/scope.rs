@@ -12,34 +12,34 @@ const READERS: [&str; 9] = ["cat", "du", "find", "grep", "ls", "md5sum", "sha256
 const SYNCS: [&str; 4] = ["fdatasync", "fsync", "sync", "syncfs"];
 
 /// One sentence for each.
-pub fn lacking(table: &Table) -> Vec<String> {
+pub fn missing(table: &Table) -> Vec<String> {
     let tests = || table.tests.iter();
-    let mut lacking = Vec::new();
+    let mut missing = Vec::new();
     let machine = &table.machine;
     if machine.memory.is_none() && tests().any(data::may_be_cached) {
-        lacking.push("A6, reads from cache: the machine's memory is not stated (--memory)".into());
+        missing.push("A6, reads from cache: the machine's memory is not stated (--memory)".into());
     }
     let no_size = |test: &Test| data::may_be_cached(test) && data::working_set(test).is_none();
     let how_much = "A6, reads from cache: how much is read is not stated (bytes, fio's size)";
-    lacking.extend(without(how_much, table, no_size));
+    missing.extend(without(how_much, table, no_size));
     let what = "A6, reads from cache: what was done to the caches is not stated (cache)";
-    lacking.extend(without(what, table, |test| says_nothing_of_caches(test, machine)));
+    missing.extend(without(what, table, |test| says_nothing_of_caches(test, machine)));
     let what = "A9, writes that stay in memory: whether the timed part ends with a sync is not \
                 stated (synced)";
-    lacking.extend(without(what, table, says_nothing_of_syncs));
+    missing.extend(without(what, table, says_nothing_of_syncs));
     if machine.limits.is_empty() && tests().any(is_rated) {
         let options = "--device-iops, --device-bandwidth";
-        lacking.push(format!("A8, the device's limits: they are not stated ({options})"));
+        missing.push(format!("A8, the device's limits: they are not stated ({options})"));
     }
     let no_block = |test: &Test| is_rated(test) && test.job.block_bytes.is_none();
-    lacking.extend(without("A1, units: no single block size is known", table, no_block));
+    missing.extend(without("A1, units: no single block size is known", table, no_block));
     let no_queue = |test: &Test| is_rated(test) && queue::in_flight(&test.job).is_none();
-    lacking.extend(without("A2, the queue: jobs or depth are not known", table, no_queue));
+    missing.extend(without("A2, the queue: jobs or depth are not known", table, no_queue));
     let unaudited = |test: &Test| !fits(test, machine, &table.claims);
     let what = "no rule but those of digits and runs (A17, A18) fits";
-    lacking.extend(without(what, table, unaudited));
-    lacking.extend(table.claims.iter().filter_map(unchecked));
-    lacking
+    missing.extend(without(what, table, unaudited));
+    missing.extend(table.claims.iter().filter_map(unchecked));
+    missing
 }
 
 fn without(what: &str, table: &Table, lacks: impl Fn(&Test) -> bool) -> Option<String> {

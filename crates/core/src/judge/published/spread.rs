@@ -103,7 +103,7 @@ fn judged(test: &Test) -> impl Iterator<Item = &Column> {
 /// A18: figures without a spread, where others have one.
 fn uneven(test: &Test) -> Option<Finding> {
     let mut has_some = false;
-    let mut lacking = Vec::new();
+    let mut missing = Vec::new();
     for Column { heading, .. } in judged(test) {
         let figures = Cells::of(test).filter_map(|it| Some((it, spread(it, heading)?)));
         let (with, without): (Vec<_>, Vec<_>) = figures.partition(|(_, it)| it.deviation.is_some());
@@ -111,12 +111,12 @@ fn uneven(test: &Test) -> Option<Finding> {
         let names: Vec<&str> = without.iter().map(|(it, _)| it.row.contender.as_str()).collect();
         match (with.is_empty(), names.is_empty()) {
             (_, true) => {}
-            (true, false) => lacking.push(heading.clone()),
-            (false, false) => lacking.push(format!("{heading} of {}", names.join(", "))),
+            (true, false) => missing.push(heading.clone()),
+            (false, false) => missing.push(format!("{heading} of {}", names.join(", "))),
         }
     }
-    let runs = test.runs.filter(|runs| *runs > 1 && has_some && !lacking.is_empty())?;
-    let evidence = format!("of {runs} runs no spread is given for {}", lacking.join("; "));
+    let runs = test.runs.filter(|runs| *runs > 1 && has_some && !missing.is_empty())?;
+    let evidence = format!("of {runs} runs no spread is given for {}", missing.join("; "));
     let advice = "give the spread of each figure: nothing follows from one without it";
     Some(found(test, "", (Audit::A18, Severity::Warning), evidence, advice))
 }

@@ -44,13 +44,13 @@ impl Plan {
 
     /// What takes kernels of one's choice.
     fn check_kernels(&self) -> Result<(), PlanError> {
-        let lacking = self.contenders.iter().find_map(|it| match it {
+        let missing = self.contenders.iter().find_map(|it| match it {
             _ if it.kernel.is_some() => Some((it, "a kernel of its own")),
             _ if !it.parameters.is_empty() => Some((it, "parameters for its kernel")),
             _ if it.disks.is_some() => Some((it, "a choice of how its disks are attached")),
             _ => None,
         });
-        match lacking {
+        match missing {
             None => Ok(()),
             Some((contender, what)) => Err(PlanError::Invalid(format!(
                 "contender {:?} has {what}: that takes --place vm",

@@ -180,6 +180,6 @@ fn where_faults_are_not_seen_all_is_read_and_what_is_written_is_counted() {
         assert_eq!(left_out(&recording, why::MAPPED), 1);
         assert_eq!(left_out(&recording, why::MAPPED_BYTES), 12000);
         assert_eq!(left_out(&recording, why::MAPPED_WHOLE), reads);
-        assert_eq!(lacking(&recording.head), 1 + reads);
+        assert_eq!(missing(&recording.head), 1 + reads);
     }
 }

@@ -282,7 +282,7 @@ fn requests_that_are_handed_over_at_once_are_calls_one_by_one() {
     assert_eq!(left_out(&recording, why::UNKNOWN), 1, "a poll");
     assert_eq!(left_out(&recording, why::REQUESTS), 199);
     assert_eq!(left_out(&recording, why::INTERRUPTED), 1);
-    assert_eq!(lacking(&recording.head), 200);
+    assert_eq!(missing(&recording.head), 200);
     let mut written = Vec::new();
     super::write(&recording, &mut written).unwrap();
     assert!(String::from_utf8_lossy(&written).contains(r#""gave":null"#));
@@ -662,7 +662,7 @@ fn a_call_that_was_refused_for_how_its_path_ends_is_not_made_without_that_end() 
     ]);
     assert_eq!(short(&recording), [(0, "mkdir", vec![])]);
     assert_eq!(left_out(&recording, why::PATH_END), 6);
-    assert_eq!(lacking(&recording.head), 0);
+    assert_eq!(missing(&recording.head), 0);
 }
 
 #[test]
@@ -746,7 +746,7 @@ fn attributes_of_links_and_what_their_flags_refused_are_left_out() {
     assert_eq!(short(&recording), ["symlink", "getxattr"].map(|name| (0, name, vec![])));
     assert_eq!(left_out(&recording, why::OF_LINKS), 2);
     assert_eq!([why::UNKNOWN, why::UNSUPPORTED].map(|it| left_out(&recording, it)), [1, 2]);
-    assert_eq!(lacking(&recording.head), 1);
+    assert_eq!(missing(&recording.head), 1);
 }
 
 #[test]

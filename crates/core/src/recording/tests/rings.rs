@@ -62,7 +62,7 @@ fn what_lies_in_a_ring_is_calls_one_by_one() {
     ];
     assert_eq!(calls, expected);
     assert!(recording.calls[1..].iter().all(|call| call.gave == Gave::Unseen));
-    assert_eq!((recording.head.one_by_one, lacking(&recording.head)), (14, 0));
+    assert_eq!((recording.head.one_by_one, missing(&recording.head)), (14, 0));
     assert_eq!(recording.head.left_out, [].into());
 }
 

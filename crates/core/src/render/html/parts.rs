@@ -127,7 +127,7 @@ pub(super) fn published(report: &Report) -> Markup {
 }
 
 /// What was left out, and what could not be measured.
-pub(super) fn lacking(report: &Report) -> Markup {
+pub(super) fn missing(report: &Report) -> Markup {
     let lists = [
         ("left-out", "Left out", report.left_out()),
         ("failures", "Not measured", facts::failures(report)),

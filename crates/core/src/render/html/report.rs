@@ -96,7 +96,7 @@ fn main(report: &Report, asked: &Matrix, figures: &[Figure]) -> Markup {
         @for workload in &report.plan.workloads { (work(report, asked, workload, figures)) }
         (parts::published(report))
         @if !report.is_read() { (settings::section(report)) }
-        (parts::lacking(report))
+        (parts::missing(report))
         @if report.is_read() { (parts::read(report)) } @else { (parts::machine(report)) }
         (again(report))
     }

@@ -207,8 +207,8 @@ fn shown(
 /// The folders in which room has to be made for those that are mapped: the nearest there is, where
 /// nothing can be made because it is only to be read.
 fn to_furnish(mapped: &[Mapped], shown: &BTreeMap<PathBuf, Shown>) -> BTreeMap<PathBuf, Shown> {
-    let lacking = mapped.iter().filter(|it| !it.at.exists());
-    let folders = lacking.filter_map(|it| nearest(&it.at));
+    let missing = mapped.iter().filter(|it| !it.at.exists());
+    let folders = missing.filter_map(|it| nearest(&it.at));
     let is_private =
         |path: &Path| path.ancestors().any(|it| shown.get(it) == Some(&Shown::Private));
     let folders = folders.filter(|path| !is_private(path));

@@ -182,7 +182,7 @@ fn drop_caches(root: &Path) -> Answer {
 fn partitions() -> Answer {
     match program("wipefs") {
         answer if answer.is_able() => program("parted"),
-        lacking => lacking,
+        missing => missing,
     }
 }
 

@@ -77,6 +77,7 @@ impl Mounting {
 
     /// Makes it, and writes its images out. What stands on it is made when it is mounted.
     pub fn make(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
+        assert_eq!(self.mounts, 0, "nothing is formatted that has been mounted");
         let said = self.made(trial)?;
         keep_said(trial, &said)?;
         processes.end_all();

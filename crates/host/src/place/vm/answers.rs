@@ -117,7 +117,7 @@ fn not_in_userland(arch: Arch, program: &str, package: Option<&str>) -> Answer {
 }
 
 /// That one of these programs was not fetched for `arch`, if one was not.
-fn lacking_in_userland<'a>(
+fn missing_in_userland<'a>(
     arch: Arch,
     mut programs: impl Iterator<Item = &'a str>,
 ) -> Option<Answer> {
@@ -130,8 +130,8 @@ fn lacking_in_userland<'a>(
 fn qemu(machine: &Machine, plan: &Plan) -> Answer {
     let programs = others(plan).into_iter();
     let programs = programs.map(|arch| machine.answer(&Need::Tool(arch.qemu())));
-    let lacking = programs.into_iter().find(|it| !it.is_able());
-    lacking.unwrap_or_else(|| match is_for_others(plan) {
+    let missing = programs.into_iter().find(|it| !it.is_able());
+    missing.unwrap_or_else(|| match is_for_others(plan) {
         true => Answer::yes("it emulates other processors"),
         false => machine.answer(&Need::Qemu),
     })
@@ -167,7 +167,7 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
                 let arch = bootable.kernel.arch;
                 let all = bootable.file_system(contender).into_iter().chain(above(contender));
                 let programs = all.filter(|it| it.name == name).map(|it| it.program);
-                if let Some(answer) = lacking_in_userland(arch, programs) {
+                if let Some(answer) = missing_in_userland(arch, programs) {
                     return answer;
                 }
             }
@@ -218,7 +218,7 @@ fn layer(plan: &Plan, name: &str) -> Answer {
     for contender in plan.contenders.iter().filter(is_its) {
         let arch = Some(arch_of(plan, contender)).filter(|it| *it != Arch::OWN);
         let programs = kind.programs.iter().copied();
-        if let Some(answer) = arch.and_then(|arch| lacking_in_userland(arch, programs)) {
+        if let Some(answer) = arch.and_then(|arch| missing_in_userland(arch, programs)) {
             return answer;
         }
         let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };

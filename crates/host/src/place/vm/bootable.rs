@@ -196,7 +196,7 @@ impl Bootable {
 
     fn check_disks(&self, contender: &Contender) -> Result<(), VmError> {
         let Some(disks) = contender.disks else { return Ok(()) };
-        match self.modules.lacks(disks.into()) {
+        match self.modules.missing_for(disks.into()) {
             Some(driver) => {
                 let (release, arch) = (self.kernel.release.clone(), self.kernel.arch);
                 Err(VmError::NoDriver { release, arch, driver, disks })

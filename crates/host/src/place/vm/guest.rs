@@ -168,7 +168,7 @@ fn serve() -> Result<(), HostError> {
     };
     guest.boot_ns = uptime_ns();
     guest.disks = disks::attached(&folder_of(&disk));
-    guest.lacks = lacks(Path::new("/"));
+    guest.lacks = missing_facts(Path::new("/"));
     if !has_namespaces() {
         guest.lacks.push(WITHOUT_NAMESPACES.into());
     }
@@ -238,7 +238,7 @@ fn has_namespaces() -> bool {
 }
 
 /// What probes of this kernel can't tell, or only in part.
-fn lacks(root: &Path) -> Vec<String> {
+fn missing_facts(root: &Path) -> Vec<String> {
     let answers = [offered::pressure, offered::counters].map(|ask| ask(root));
     answers.into_iter().filter_map(|it| (it.state != State::Yes).then_some(it.detail)).collect()
 }
@@ -427,19 +427,19 @@ mod tests {
     #[test]
     fn a_kernel_that_counts_in_part_lacks_the_rest() {
         let root = tempfile::tempdir().unwrap();
-        let lacks_with = |fields: usize| {
+        let missing_with = |fields: usize| {
             fs::create_dir_all(root.path().join("proc/pressure")).unwrap();
             for name in ["cpu", "io", "memory"] {
                 fs::write(root.path().join("proc/pressure").join(name), "some").unwrap();
             }
             let line = format!("7 0 loop0{}\n", " 1".repeat(fields));
             fs::write(root.path().join("proc/diskstats"), line).unwrap();
-            lacks(root.path())
+            missing_facts(root.path())
         };
-        assert_eq!(lacks_with(17), [""; 0]);
-        assert_eq!(lacks_with(15), ["/proc/diskstats, with discards; flushes need Linux 5.5"]);
+        assert_eq!(missing_with(17), [""; 0]);
+        assert_eq!(missing_with(15), ["/proc/diskstats, with discards; flushes need Linux 5.5"]);
         fs::remove_file(root.path().join("proc/pressure/io")).unwrap();
         fs::remove_file(root.path().join("proc/diskstats")).unwrap();
-        assert_eq!(lacks(root.path()).len(), 2);
+        assert_eq!(missing_facts(root.path()).len(), 2);
     }
 }

@@ -241,13 +241,13 @@ impl Modules {
     /// The bus that the kernel has drivers for, virtio before the others; all, as they are to be
     /// tried, where nothing is known of it.
     pub fn buses(&self) -> Vec<Bus> {
-        let can = |bus: &Bus| self.lacks(*bus).is_none();
+        let can = |bus: &Bus| self.missing_for(*bus).is_none();
         let count = if self.known { 1 } else { Bus::TRIED.len() };
         Bus::TRIED.into_iter().filter(can).take(count).collect()
     }
 
     /// A driver of that bus that the kernel lacks.
-    pub fn lacks(&self, bus: Bus) -> Option<&'static str> {
+    pub fn missing_for(&self, bus: Bus) -> Option<&'static str> {
         bus.drivers().iter().copied().find(|driver| self.has(driver) == Some(false))
     }
 
@@ -446,9 +446,9 @@ kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz
         assert_eq!(modules(ide).buses(), [Bus::Ide]);
         assert_eq!(modules("").buses(), []);
         assert_eq!(Modules::default().buses(), [Bus::Virtio, Bus::Ide, Bus::Ahci]);
-        assert_eq!(modules(ide).lacks(Bus::Nvme), Some("nvme"));
-        assert_eq!(modules(ide).lacks(Bus::VirtioScsi), Some("virtio_pci"));
-        assert_eq!(Modules::default().lacks(Bus::Nvme), None);
+        assert_eq!(modules(ide).missing_for(Bus::Nvme), Some("nvme"));
+        assert_eq!(modules(ide).missing_for(Bus::VirtioScsi), Some("virtio_pci"));
+        assert_eq!(Modules::default().missing_for(Bus::Nvme), None);
         assert_eq!((modules("").has("xfs"), modules("").has("jfs")), (Some(true), Some(false)));
         assert_eq!(Modules::default().has("jfs"), None);
     }

@@ -311,14 +311,14 @@ pub fn check_devices(arch: Arch, disks: Attachment) -> Result<(), VmError> {
         Attachment::Nvme => &["nvme"],
         Attachment::Ahci => &["ich9-ahci", "ide-hd"],
     };
-    match lacking(&said, needed) {
+    match missing(&said, needed) {
         Some(device) => Err(VmError::NoDevice { device, disks }),
         None => Ok(()),
     }
 }
 
 /// Which of those devices QEMU does not tell of: `name "nvme", bus PCI, desc "..."`.
-fn lacking(said: &str, needed: &[&'static str]) -> Option<&'static str> {
+fn missing(said: &str, needed: &[&'static str]) -> Option<&'static str> {
     let has = |device: &str| {
         let begin = format!("name \"{device}\"");
         said.lines().any(|line| line.starts_with(&begin))
@@ -492,8 +492,8 @@ mod tests {
     fn a_device_that_qemu_does_not_tell_of_is_lacking() {
         let said = "Storage devices:\nname \"nvme\", bus PCI, desc \"Non-Volatile\"\n\
                     name \"nvme-ns\", bus nvme-bus\nname \"ide-hd\", bus IDE\n";
-        assert_eq!(lacking(said, &["nvme"]), None);
-        assert_eq!(lacking(said, &["ich9-ahci", "ide-hd"]), Some("ich9-ahci"));
-        assert_eq!(lacking(said, &["scsi-hd"]), Some("scsi-hd"));
+        assert_eq!(missing(said, &["nvme"]), None);
+        assert_eq!(missing(said, &["ich9-ahci", "ide-hd"]), Some("ich9-ahci"));
+        assert_eq!(missing(said, &["scsi-hd"]), Some("scsi-hd"));
     }
 }

@@ -26,7 +26,7 @@ pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
     let Recording { head, paths, ends, .. } = recorded;
     let mut replayed = Replayed {
         calls: head.calls,
-        left_out: recording::lacking(head),
+        left_out: recording::missing(head),
         one_by_one: head.one_by_one,
         ..Replayed::default()
     };
@@ -39,7 +39,7 @@ pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
     let keeps_modes = sys::keeps_modes(folder);
     let name = |path: u32| paths[path as usize].as_str();
     let wanted: BTreeMap<&str, &Entry> = ends.iter().map(|it| (name(it.path), it)).collect();
-    let lacking = wanted.iter().filter_map(|(path, entry)| {
+    let missing = wanted.iter().filter_map(|(path, entry)| {
         let wrong = match (found.get(*path), &entry.what) {
             (None, _) => Some("is not there".into()),
             (Some(it), Laid::NameOf { path: first }) => {
@@ -54,7 +54,7 @@ pub fn compare(recorded: &Recording, folder: &Path) -> Replayed {
     let more = found.keys().map(String::as_str).filter(|path| !wanted.contains_key(path));
     let more_entries = more.clone().count() as u64;
     let more = more.map(|path| (path, "is there, and was not".to_string()));
-    let mut all: Vec<(&str, String)> = lacking.chain(more).collect();
+    let mut all: Vec<(&str, String)> = missing.chain(more).collect();
     all.sort_unstable();
     replayed.entries = wanted.len() as u64 + more_entries;
     replayed.unlike = all.len() as u64;

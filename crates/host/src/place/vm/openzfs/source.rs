@@ -85,8 +85,8 @@ pub fn find(
 fn in_release(release: &str, mirror: Option<&str>) -> Result<Source, VmError> {
     let apt = Apt::private(release, mirror, "main contrib", Arch::OWN)
         .map_err(|error| VmError::Fetch(format!("{release}: {error}")))?;
-    let lacking = || VmError::Fetch(format!("{release} has no {PACKAGE}"));
-    let package = apt.version(PACKAGE).ok_or_else(lacking)?;
+    let missing = || VmError::Fetch(format!("{release} has no {PACKAGE}"));
+    let package = apt.version(PACKAGE).ok_or_else(missing)?;
     Ok(Source { version: upstream(&package).into(), apt })
 }
 
