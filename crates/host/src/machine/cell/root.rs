@@ -354,22 +354,47 @@ fn of_the_machine() -> io::Result<Vec<OsString>> {
         let entry = entry?;
         let name = entry.file_name();
         let is_process = name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
-        let Ok(status) = fs::symlink_metadata(entry.path()) else { continue };
-        if !is_process && !status.is_symlink() {
+        // The folder says it along with the names: nothing is looked at one by one.
+        if !is_process && !entry.file_type()?.is_symlink() {
             names.push(name);
         }
     }
     Ok(names)
 }
 
-/// What the machine shows of itself, to be read only, and no processes. Of its own a tool finds
-/// what is mounted, as it was when this was made.
+/// What tools that make file systems, pools, layers and partitions read of the machine: devices,
+/// file systems and drivers, mounts and swaps, processors, memory, and settings.
+const FOR_TOOLS: [&str; 16] = [
+    "cmdline",
+    "cpuinfo",
+    "crypto",
+    "devices",
+    "diskstats",
+    "filesystems",
+    "fs",
+    "mdstat",
+    "meminfo",
+    "misc",
+    "modules",
+    "partitions",
+    "stat",
+    "swaps",
+    "sys",
+    "version",
+];
+
+/// What tools need of what the machine shows of itself, to be read only, and no processes. Of its
+/// own a tool finds what is mounted, as it was when this was made.
 fn no_processes(at: &Path) -> io::Result<()> {
     let mounted = ["mounts", "mountinfo"]
         .map(|name| (name, fs::read(Path::new("/proc/thread-self").join(name))));
     sys::mount_virtual(c"tmpfs", at, "mode=755")?;
-    for name in of_the_machine()? {
-        let (path, there) = (Path::new("/proc").join(&name), at.join(&name));
+    for name in FOR_TOOLS {
+        let (path, there) = (Path::new("/proc").join(name), at.join(name));
+        // Not every kernel has each.
+        if !path.exists() {
+            continue;
+        }
         place_for(&path, &there)?;
         sys::bind(&path, &there).and_then(|()| sys::make_read_only(&there))?;
     }
