@@ -84,7 +84,7 @@ fn status(error: &anyhow::Error) -> u8 {
     FAILED
 }
 
-/// Whoever read our output has seen enough: that is no failure.
+/// The reader of our output has seen enough: that is no failure.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

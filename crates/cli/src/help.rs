@@ -1,5 +1,5 @@
-//! The first screen of the help: examples, then the commands by what they are for; and what is said
-//! of a command that does not exist.
+//! The first screen of the help: examples, then the commands by purpose; and the message for a
+//! command that does not exist.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

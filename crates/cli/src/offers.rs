@@ -41,7 +41,7 @@ pub fn studies() -> Vec<CompletionCandidate> {
     offered(shipped::STUDIES.map(|(name, _)| name))
 }
 
-/// Uses that come along, and plans, each of which is one.
+/// The shipped uses, and the plans, which are uses too.
 pub fn uses() -> Vec<CompletionCandidate> {
     offered(uses::names())
 }

@@ -45,7 +45,7 @@ pub const STUDIES: [Shipped; 5] = [
 /// What the runs in `record/` answered, by the studies' names; a test writes it.
 const ANSWERS: &str = include_str!("../../../studies/answers.json");
 
-/// The plan of that name, unless a file is called so; not checked yet, for the command line may
+/// The plan of that name, unless a file is called so; not checked yet, because the command line may
 /// change it.
 pub fn plan(name: &Path) -> Option<Result<Plan>> {
     let known = PLANS.iter().find(|(known, _)| name == Path::new(known))?;

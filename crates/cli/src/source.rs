@@ -138,8 +138,8 @@ impl Source {
     }
 }
 
-/// What a file of a run's folder holds, which may be a stranger's: what is called like one may be a
-/// pipe that nobody writes to, or a device without end.
+/// The content of a file of a run's folder. The folder may be a stranger's: the file may be a pipe
+/// that nobody writes to, or an endless device.
 pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes(plain::open(path)?)?).map_err(io::Error::other)
 }
@@ -218,14 +218,14 @@ impl Loaded {
         Judged { causes, claims, ..judged }
     }
 
-    /// The same while the run goes on, by its campaign: causes and claims are told at its end.
+    /// The same while the run goes on, by its campaign: causes and claims come at its end.
     pub fn judged_meanwhile(&self, campaign: &mut Campaign) -> Judged {
         let comparisons = campaign.comparisons();
         let undecided = campaign.undecided_claims(&comparisons);
         self.with_facts(comparisons, undecided, campaign.findings_meanwhile())
     }
 
-    /// With each name on one line: what is printed on a terminal stands in lines.
+    /// With each name on one line, because a terminal's output is in lines.
     pub fn on_one_line(self) -> Loaded {
         let records = self.records.into_iter().map(Record::on_one_line).collect();
         Loaded { run: self.run.on_one_line(), plan: self.plan.on_one_line(), records }

@@ -12,14 +12,14 @@ use fsverdict_host::folder::Folder;
 
 use crate::source::{Loaded, Source};
 
-/// What a run writes into its folder, besides `run.json`, by which it is known.
+/// What a run writes into its folder, besides `run.json`, which identifies it.
 const WRITTEN: [&str; 5] = ["plan.toml", "trials", "samples.csv", "report.md", "report.html"];
 
 /// The folder of a run's trials.
 const TRIALS: &str = "trials";
 
-/// A run's folder. It is held: whoever owns a folder above can put another in its place, and root
-/// would write there.
+/// A run's folder. It is held open: the owner of a folder above can put another in its place, and
+/// root would write there.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -68,7 +68,7 @@ impl Store {
                 let trials = folder.join(TRIALS);
                 match fs::symlink_metadata(&trials) {
                     Ok(data) if !data.is_dir() => bail!(
-                        "{} is no folder, but a link or a file: no run has made it",
+                        "{} is not a folder, but a link or a file: no run has made it",
                         trials.display()
                     ),
                     _ => Ok(store),
@@ -202,7 +202,7 @@ pub fn check_out(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|it| *it != Path::new("")).unwrap_or(Path::new("."));
     let checked = match fs::metadata(path) {
         Ok(data) if data.is_dir() => Err(ErrorKind::IsADirectory.into()),
-        // Opening a pipe would wait for who reads it.
+        // Opening a pipe would wait for a reader.
         Ok(data) if !data.is_file() => Ok(()),
         Ok(_) => File::options().append(true).open(path).map(drop),
         Err(_) => fs::metadata(folder).and_then(|data| match data.is_dir() {

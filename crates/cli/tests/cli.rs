@@ -18,7 +18,7 @@ const PLAN: &str = r#"
 fn a_wrong_command_line_is_one_clear_line_and_exit_2() {
     let scene = Scene::new();
     for (line, says) in [
-        ("run --fs ext4,xfs --bed floppy -- true", "\"floppy\" is no bed: write loop, ram"),
+        ("run --fs ext4,xfs --bed floppy -- true", "\"floppy\" is not a bed: write loop, ram"),
         ("run --fs ext4,xfs --bed device: -- true", "bed device needs a path"),
         ("run --fs ext4,xfs", "a plan needs a workload"),
         ("run -- true", "a contender, or several to compare; it has 0"),
@@ -339,7 +339,7 @@ fn a_dry_run_shows_on_which_device_limits_are_put() {
     ];
     assert_eq!(of_losetup, expected, "{said}");
     assert!(said.contains("mkfs.ext4") && said.contains(" /dev/loop2\n"), "{said}");
-    assert!(said.contains("\n# each device is held down to 500 IOPS\n"), "{said}");
+    assert!(said.contains("\n# each device is limited to 500 IOPS\n"), "{said}");
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn clean_says_when_there_is_nothing_to_do() {
 fn a_trial_document_that_is_none_is_a_usage_error() {
     let scene = Scene::new();
     scene.write("trial.json", "{}");
-    scene.run("trial --in trial.json --out record.json").exits(2).says("trial.json is no trial");
+    scene.run("trial --in trial.json --out record.json").exits(2).says("trial.json is not a trial");
     assert!(!scene.path("record.json").exists());
     scene.run("trial --in gone.json --out record.json").exits(1).says("gone.json: No such file");
 }

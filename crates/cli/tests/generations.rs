@@ -23,7 +23,7 @@ const RECORDED: [(&str, &str); 8] = [
     ("2026-11-22-fsync-blocks/fast-commit.txt", "6.18"),
 ];
 
-/// Where they disagree, for the timer had the data of other files written, too: marking a thousand
+/// Where they disagree, because the timer had other files' data written, too: marking a thousand
 /// writes took that guest longer than the five seconds after which ext4 commits.
 const BY_TIMER: (&str, &str) =
     ("2026-11-23-fsync-generations/linux-3.4.4.txt", "fsync of 1 of 1000 files, extending");

@@ -114,7 +114,7 @@ fn from_a_use_and_a_place_to_one_recommendation_on_a_screen() {
     assert_eq!(scene.read_json("run/run.json")["stop"], "decided");
     assert!(!done.stdout.contains("# go on"), "{}", done.stdout);
     let said = one_line(&done.stdout);
-    assert!(said.contains("95% interval") && said.contains("by its weights:"), "{}", done.stdout);
+    assert!(said.contains("95% interval") && said.contains("by weight:"), "{}", done.stdout);
     assert!(done.stdout.contains("fsverdict advise run --for mail"), "{}", done.stdout);
     assert!(done.stdout.lines().count() <= 30, "{}", done.stdout);
     let records: Vec<Value> = scene.records("run");

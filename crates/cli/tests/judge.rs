@@ -25,7 +25,7 @@ fn a_csv_of_rounds_gets_the_reports_of_a_run() {
         "file: rounds.csv\ncontender: column fs, by its name\nround: column round, by its name\n",
         "judged: untar_s: less is better, a time by its unit\n",
         "Against ext4, xfs is better at untar s (1.11×).",
-        "Read from 1 file: 12 runs. It carries 1 verdict on 1 workload.",
+        "Read from 1 file: 12 runs. It gives 1 verdict on 1 workload.",
     ] {
         assert!(text.contains(says), "{says:?} is not in\n{text}");
     }

@@ -656,7 +656,7 @@ fn a_race_spends_no_trials_on_the_hopeless_and_keeps_the_best() {
     assert!(beaten["rounds"].as_u64() < Some(16), "{beaten}");
     assert!(["undecided", "faster-size-open"].contains(&text(&beaten["verdict"])), "{beaten}");
     let report = scene.read("race/report.md");
-    assert!(report.contains("It is out of the race: c7 beats it by more than 5%."), "{report}");
+    assert!(report.contains("It gets no more trials: c7 beats it by more than 5%."), "{report}");
     // The first rounds are the same trials: intervals know nothing of the race.
     let first = |document: &Value| order(document).into_iter().take(48).collect::<Vec<_>>();
     assert_eq!(first(&all), first(&race));

@@ -4,9 +4,9 @@
 //! [`run`] takes a trial through its steps over a [`run::Host`], [`judge`] turns records into
 //! verdicts and findings, [`render`] turns those into what a person or a program reads. [`script`]
 //! and [`published`] read what people wrote: settings, and published figures; [`recording`] what
-//! strace(1) wrote about an application; [`blocks`] what a file system has where, [`trace`] what
-//! the kernel wrote about a disk, and [`generations`] tells what kernels would write that nobody
-//! has.
+//! strace(1) wrote about an application; [`blocks`] where a file system has what, [`trace`] what
+//! the kernel wrote about a disk, and [`generations`] tells what kernels that are not at hand would
+//! write.
 //!
 //! Nothing here opens a file, reads a clock or starts a process; `clippy.toml` beside this crate
 //! holds that. So the whole of it runs on a simulated host, and the same inputs give the same

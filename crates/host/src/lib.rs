@@ -1,9 +1,10 @@
 //! The machine: everything that touches it.
 //!
 //! [`place`] has the places where trials run, and the process of a trial; [`verb`] has what else is
-//! done to a machine. They stand on wings of one subject each: [`bed`], [`layer`], [`file_system`],
-//! [`workload`], [`probe`], [`tree`], and `machine`, what the system itself is asked and told.
-//! [`tool`] is the one place that starts programs and [`sys`] the one that holds unsafe code.
+//! done to a machine. They use wings of one subject each: [`bed`], [`layer`], [`file_system`],
+//! [`workload`], [`probe`], [`tree`], and `machine`, what is read from and set in the system
+//! itself. [`tool`] is the one place that starts programs and [`sys`] the one that holds unsafe
+//! code.
 
 pub mod bed;
 pub mod file_system;

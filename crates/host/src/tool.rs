@@ -1,9 +1,9 @@
 //! The one place that starts programs.
 //!
 //! System tools are looked for in fixed directories, not in `PATH`: as root, `PATH` may hold
-//! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. QEMU alone may also be where
-//! `PATH` leads a user without rights: users build it for themselves, and no guest has to find it.
-//! A workload's own command is found as its user's shell would find it.
+//! anything, and as a user it lacks `/usr/sbin`, where mkfs lives. Only QEMU may also come from
+//! `PATH`, for a user without privileges: users build it for themselves, and no guest has to find
+//! it. A workload's own command is found as its user's shell would find it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -187,7 +187,7 @@ pub fn needed(need: &str) -> impl Iterator<Item = String> {
     need.split('|').map(|path| newest(path).unwrap_or_else(|| path.into()))
 }
 
-/// [`needed`] of those to whom `root` is `/`.
+/// [`needed`], for programs that have `root` as `/`.
 pub fn needed_below(root: &Path, need: &str) -> impl Iterator<Item = String> {
     let root = root.display().to_string();
     need.split('|').map(move |path| {
@@ -274,8 +274,8 @@ fn output(command: &mut Command) -> std::io::Result<Output> {
     Ok(Output { status, stdout: stdout?, stderr: read(stderr)? })
 }
 
-/// What is printed is at most so much: a module that is decompressed is the longest of it, and a
-/// stranger's can be made to have no end.
+/// Output is at most this long: a decompressed module is the longest, and a stranger's can be
+/// endless.
 const OUTPUT_BYTES_MAX: u64 = 512 << 20;
 
 /// Where it is more the pipe is closed, which ends the program.
@@ -323,10 +323,10 @@ pub fn shown(argv: &[String]) -> String {
     model::Command::Argv(argv.to_vec()).to_string()
 }
 
-/// No answer is longer: what is printed without end would fill the memory.
+/// No answer is longer: endless output would fill the memory.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// What a program answered, whether it did what it was asked to or not.
+/// A program's answer, whether it succeeded or not.
 #[derive(Debug)]
 pub struct Answer {
     /// How it ended.
@@ -366,7 +366,7 @@ pub fn ask_where(
         let _ = child.wait();
         start(source)
     })?;
-    // Who holds the pipes of one that had to be killed may hold them for ever.
+    // After a kill another process may hold the pipes for ever.
     let Some(status) = wait(&mut child, limit, &mut |_| {}).map_err(start)? else {
         return Err(ToolError::Slow { command: shown(argv), limit });
     };
@@ -403,8 +403,8 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::io::Result<Reader> {
     std::thread::Builder::new().spawn(move || all_of(pipe))
 }
 
-/// The same, up to a byte more than an answer has. The pipe is closed then: who goes on printing is
-/// not held up, but ended by SIGPIPE.
+/// The same, up to one byte more than the longest answer. Then the pipe is closed: a program that
+/// prints more does not block, SIGPIPE ends it.
 fn capped(pipe: Option<impl Read + Send + 'static>) -> std::io::Result<Reader> {
     reader(pipe.map(|pipe| pipe.take(ANSWER_BYTES_MAX + 1)))
 }

@@ -1,10 +1,10 @@
 //! The undo journal: what a run changes is written down before it is changed.
 //!
-//! A journal is a file of [`registry()`], a folder that nobody else may write to: whoever plays one
-//! back, root perhaps, does what it says. Its first line names the run, each other one is an
-//! [`Undo`], synced before its change is made. A run holds a lock on its journal while it lives, so
-//! that `clean` and the next run find what a killed run left. After a reboot nothing is left to
-//! undo but folders of our own, and these tell by themselves: [`bed::own`].
+//! A journal is a file of [`registry()`], a folder that nobody else may write to, because a process
+//! that plays it back, perhaps as root, does what it says. Its first line names the run, each other
+//! one is an [`Undo`], synced before its change is made. A run holds a lock on its journal while it
+//! lives, so that `clean` and the next run find what a killed run left. After a reboot only folders
+//! of our own are left to undo, and these identify themselves: [`bed::own`].
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -45,8 +45,8 @@ pub enum Undo {
     Layers {
         /// The token in their names.
         run: Token,
-        /// Devices that the run has made, and nobody else can have taken since: whatever stands on
-        /// them goes. By now others may stand in their place.
+        /// Devices that the run has made, and nobody else can have taken since: all that is stacked
+        /// on them goes. By now others may be in their place.
         own: Vec<(Device, bed::Identity)>,
     },
     /// Cgroups of trials are to be removed.
@@ -58,8 +58,7 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// It changes what other runs may have changed, too: whoever undoes it has the right to change
-    /// settings.
+    /// It changes what other runs may have changed, too: undoing it needs the lock on settings.
     fn is_shared(&self) -> bool {
         match self {
             Undo::Settings(_) | Undo::Controllers(_) => true,
@@ -79,7 +78,7 @@ impl Undo {
                 };
                 let own: Vec<Device> =
                     own.iter().filter(is_same).map(|(device, _)| device.clone()).collect();
-                // Whoever clears away after another waits no longer than for who looks at it.
+                // The clean-up of another run waits only for brief users.
                 layer::host::take_down(&Names::of_run(run), &own, &AtomicBool::new(true))
                     .map_err(|error| format!("taking layers down: {error}"))
             }
@@ -124,7 +123,8 @@ impl Drop for Journal {
     }
 }
 
-/// The folder of the journals, locked: nobody makes one, or takes one for a dead run's, meanwhile.
+/// The folder of the journals, locked: meanwhile no process makes one, or takes one for a dead
+/// run's.
 pub(crate) fn journals() -> io::Result<File> {
     let folder = registry::private_folder(&registry::open()?, Path::new(JOURNALS), 0o700)?;
     folder.lock()?;
@@ -135,7 +135,7 @@ fn file_name(token: &Token) -> PathBuf {
     format!("{token}{ENDING}").into()
 }
 
-/// What stands beside a journal while a trial is under way.
+/// The file beside a journal while a trial is under way.
 pub(crate) fn trial_name(token: &Token) -> PathBuf {
     format!("{token}.trial").into()
 }
@@ -209,7 +209,7 @@ impl Journal {
     }
 }
 
-/// A journal, whoever's.
+/// A journal, of any user.
 #[derive(Debug)]
 struct Found {
     file: File,
@@ -263,7 +263,7 @@ fn those_of(journals: &File, tokens: Vec<Token>) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// What a journal of a run that is no more says to undo. Nobody else plays it back meanwhile.
+/// What the journal of a dead run says to undo. No other process plays it back meanwhile.
 #[derive(Debug)]
 pub struct Stale {
     /// The folder of that run, if it had one.
@@ -272,7 +272,7 @@ pub struct Stale {
 }
 
 impl Stale {
-    /// Who has left it, for a person.
+    /// The run that left it, for a person.
     pub fn whose(&self) -> String {
         let none = || "a check of settings".to_string();
         self.run.as_ref().map_or_else(none, |run| format!("the run of {}", run.display()))
@@ -308,7 +308,8 @@ pub enum Unended {
 /// How it stands with the run in `folder`, unless it is over and done with.
 pub fn unended(folder: &Path) -> io::Result<Option<Unended>> {
     let run = Some(folder.canonicalize()?);
-    // Held to the end: whoever looks for dead ones would take one that we look at for alive.
+    // Held to the end: another process that looks for dead ones would take one that we examine for
+    // alive.
     let held = journals()?;
     let journals = all(&held)?;
     let its = journals.iter().find(|journal| journal.head().is_ok_and(|head| head.run == run));
@@ -335,7 +336,7 @@ impl SettingsLock {
         Ok(SettingsLock { _file: file })
     }
 
-    /// Who has it may be a check, or somebody who clears away: these have it for a moment.
+    /// A check or a clean-up may hold it, for a moment.
     pub(crate) fn patiently() -> io::Result<SettingsLock> {
         let start = Instant::now();
         loop {
@@ -384,7 +385,8 @@ pub fn left() -> io::Result<Left> {
     if !stale.iter().any(Stale::is_shared) {
         return Ok(Left { stale, later: Vec::new(), _lock: None });
     }
-    // Who gets the right first looks for these, and one that is locked looks like a living run's.
+    // The process that gets the lock first looks for these, and a locked one looks like a living
+    // run's.
     drop(stale);
     drop(journals);
     left_under(SettingsLock::patiently().ok())
@@ -417,7 +419,7 @@ pub(crate) fn living(token: &Token) -> io::Result<Option<File>> {
     if is_alive(&file) {
         return Ok(Some(file));
     }
-    // What we have looked by is to be taken for a living run's by nobody.
+    // Our lock must not make it look like a living run's.
     file.unlock()?;
     Ok(None)
 }
@@ -492,7 +494,8 @@ mod tests {
 
     #[test]
     fn settings_of_a_killed_run_wait_for_who_may_change_them() {
-        // Who gets the right undoes what this test leaves, and whoever looks at a journal has it.
+        // The holder of the lock undoes what this test leaves, and a process that examines a
+        // journal has it.
         let _alone = lock_settings().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(Some(folder.path())).unwrap();
@@ -502,7 +505,7 @@ mod tests {
         let is_its = |stale: &Stale| stale.whose() == whose;
         let left = left_under(None).unwrap();
         assert!(left.later.contains(&whose) && !left.stale.iter().any(is_its));
-        // Nobody has it: whoever may change settings finds it.
+        // Nobody has it: the holder of the lock on settings finds it.
         assert!(stale_of(folder.path()).is_some());
         let lock = SettingsLock { _file: tempfile::tempfile().unwrap() };
         let left = left_under(Some(lock)).unwrap();
@@ -568,6 +571,8 @@ mod tests {
             let (back, ours) = (setting(&knob, "EVIL"), setting(&knob, "precious"));
             let line = format!(r#"{{"settings":[{{"back":{back},"ours":{ours}}}]}}"#);
             let undo: Undo = serde_json::from_str(&line).unwrap();
+            let odd = line.replace("EVIL", r"1\nEVIL");
+            assert!(serde_json::from_str::<Undo>(&odd).is_err(), "{odd}");
             let _ = undo.apply();
             assert_eq!(fs::read_to_string(victim).unwrap(), "precious", "{line}");
         }

@@ -38,7 +38,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of rounds that are taken to be independent, and of which none outlies.
+    /// For rounds that are taken as independent, without outliers.
     pub fn plain(mean: f64, standard_error: f64) -> Estimate {
         Estimate { mean, standard_error, widened: 1.0, outlying: 0 }
     }
@@ -233,7 +233,7 @@ impl Paired {
             let [low, high] = self.ends(left).map(|end| end - first);
             let mean = left.sums.mean();
             let (below, above) = (mean - low, high - mean);
-            // Of two that lie as far out neither is more of an outlier.
+            // Of two that are equally far out neither is the outlier.
             if below == above {
                 break;
             }

@@ -38,7 +38,7 @@ impl Layout {
     }
 
     /// How many times the square of the standard error goes into the variance that it is estimated
-    /// from: that of a difference, n; that of a figure, n / 2, for a difference has two.
+    /// from: that of a difference, n; that of a figure, n / 2, because a difference has two.
     fn precision(self, n: u32) -> f64 {
         match self {
             Layout::Paired => f64::from(n),
@@ -71,8 +71,8 @@ pub enum Rule {
 
 /// Looks after each round up to a last one.
 ///
-/// What takes part of a second to find, for campaigns are simulated, is found at the first look,
-/// and once: many a run comes to none.
+/// What takes part of a second to find, because campaigns are simulated, is found once, at the
+/// first look: many runs never get to one.
 #[derive(Clone, Debug)]
 pub struct Capped {
     /// Chance that any of the intervals misses the truth.
@@ -82,7 +82,7 @@ pub struct Capped {
     rounds: u32,
     /// What the standard error is of.
     layout: Layout,
-    /// The layouts of which the smallest level is taken.
+    /// The layouts whose smallest level is taken.
     simulated: [Layout; 2],
     /// Standard errors on either side, for each look in order.
     multipliers: OnceLock<Vec<f64>>,
@@ -129,8 +129,8 @@ impl Rule {
         Rule::OpenEnded { alpha, layout: Layout::Paired }
     }
 
-    /// A rule for each of these chances, of which none is above the first; without `rounds` there
-    /// are looks without end.
+    /// A rule for each of these chances; none is above the first. Without `rounds` there are looks
+    /// without end.
     pub fn several(alphas: &[f64], rounds: Option<u32>) -> Vec<Rule> {
         let Some(rounds) = rounds else {
             return alphas.iter().map(|alpha| Rule::open_ended(*alpha)).collect();
@@ -139,9 +139,9 @@ impl Rule {
         alphas.iter().map(|alpha| Rule::Capped(rule(alpha))).collect()
     }
 
-    /// The same of a pooled layout in which `measured` of so many contenders could be measured, two
-    /// or more. The level for fewer than all is the smaller of those for two and for all, between
-    /// which theirs lie: so what is simulated for a run serves it whoever fails.
+    /// The same for a pooled layout in which `measured` of so many contenders could be measured,
+    /// two or more. The level for fewer than all is the smaller of those for two and for all, which
+    /// theirs lie between: so a run's simulation serves it whichever contender fails.
     pub fn pooled(
         alphas: &[f64],
         rounds: Option<u32>,
@@ -258,7 +258,7 @@ struct Levels {
 
 impl Levels {
     /// For chances up to `alpha`. It is always the same, takes a fraction of a second, and a run
-    /// asks more than once: what was found is kept, and who asks meanwhile waits for it.
+    /// asks more than once: so the result is kept, and a thread that asks meanwhile waits for it.
     fn of(layout: Layout, alpha: f64, rounds: u32) -> Arc<Levels> {
         static FOUND: Mutex<Vec<Arc<Levels>>> = Mutex::new(Vec::new());
         let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -313,7 +313,7 @@ fn paths(layout: Layout, alpha: f64, rounds: u32) -> u32 {
 
 /// The smallest p value over the looks, each over its share, of each of `paths` simulated campaigns
 /// without an effect, by the estimate that a run makes of its differences; those of `alpha` and
-/// above are left out, for no look's level is higher.
+/// above are left out, because no look's level is higher.
 fn smallest_p_values(alpha: f64, rounds: u32, paths: u32) -> Vec<f64> {
     let looks = Looks::new(Layout::Paired, alpha, rounds);
     let (mut normals, mut paired) = (Normals::seeded(0), Paired::default());
@@ -532,9 +532,9 @@ mod tests {
 
     /// The chance that any look misses, at most: the sum of what each does.
     ///
-    /// Of normal differences the mean knows nothing of what is left without it, nor that's size of
-    /// its shape, and the estimate moves with the mean. So of each shape a look misses with a
-    /// chance of t, and no campaign has to be as rare as what is asked for.
+    /// With normal differences the mean is independent of the residuals, and their size of their
+    /// shape; the estimate moves with the mean. So for each shape t gives the chance that a look
+    /// misses, and no campaign has to be as rare as the chance asked for.
     fn missed_at_most(rule: &Rule, rounds: u32, campaigns: u32) -> f64 {
         let beyond = |t: f64, df: f64| match t > 0.0 {
             true => two_sided_tail(t, df) / 2.0,
@@ -593,7 +593,7 @@ mod tests {
         let mut normals = Normals::seeded(9);
         let mut missed = 0;
         for _ in 0..campaigns {
-            // Of each contender the sum of what is left when rounds are taken off.
+            // For each contender the sum of its residuals without the rounds' effects.
             let (mut sums, mut squares) = (vec![0.0; contenders], 0.0);
             let mut misses = false;
             for n in 1..=rounds {

@@ -110,8 +110,7 @@ fn write_plan(file: &Path, plan: &Plan) -> Result<()> {
     write_whole(file, &toml::to_string(plan)?)
 }
 
-/// Those of the layers that contenders of the plan are on, among which one chooses: what is asked
-/// for, or the first.
+/// The contenders' layers that the advice chooses among: those asked for, or the first.
 pub(super) fn stack(plan: &Plan, asked: Option<&Stack>) -> Result<String> {
     let mut stacks = plan.stacks();
     let Some(asked) = asked else { return Ok(stacks.swap_remove(0)) };

@@ -31,22 +31,21 @@ use crate::store::write_whole;
 
 /// Show what one fsync asks of the disk: every request, in order, and what it writes.
 ///
-/// Files are written and the last of them is synced, again and again, on a file system made for
-/// that on an image; the kernel's block events are recorded meanwhile, and each block is looked up
-/// in the file system when it is unmounted. Shown are how the fsyncs differ, and one in full. A
-/// command's fsyncs are found where the file system is ext4. Needs root, or a virtual machine,
-/// whose writes QEMU logs where its kernel has no such events.
+/// Writes files and syncs the last of them, again and again, on a new file system on an image.
+/// Records the kernel's block events meanwhile, and looks up each block in the unmounted file
+/// system. Shows how the fsyncs differ, and one in full. Finds a command's fsyncs only on ext4.
+/// Needs root or a virtual machine; QEMU logs its writes if its kernel has no such events.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A run that was recorded before, here or by fsverdict run --probe trace.
     #[arg(value_name = "RUN", conflicts_with_all = OF_A_RUN)]
     run: Option<PathBuf>,
-    /// A recording of blktrace's: NAME of its files NAME.blktrace.0, NAME.blktrace.1, ...
+    /// A recording by blktrace: NAME, if its files are NAME.blktrace.0, NAME.blktrace.1, ...
     #[arg(long, value_name = "NAME", conflicts_with = "run", conflicts_with_all = OF_A_RUN)]
     blktrace: Option<PathBuf>,
-    /// With --blktrace: the file system's device, or an image of it, not mounted, by which to name
-    /// the blocks.
+    /// With --blktrace, to name the blocks: the file system's device, or an image of it, not
+    /// mounted.
     #[arg(long, value_name = "PATH", requires = "blktrace")]
     disk: Option<PathBuf>,
     /// The file systems.
@@ -185,7 +184,7 @@ fn operations() -> impl TypedValueParser<Value = FsyncOperation> {
     PossibleValuesParser::new(names).map(move |name| named(name).expect("it is one of them"))
 }
 
-/// Records what is asked for, or reads what was recorded, and shows it.
+/// Records as asked, or reads a recording, and shows it.
 pub fn run(arguments: &Arguments) -> Result<u8> {
     if !arguments.model.is_empty() {
         show(&modelled(arguments)?, arguments)?;

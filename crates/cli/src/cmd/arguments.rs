@@ -115,7 +115,7 @@ pub struct Arguments {
     #[arg(long, help_heading = BED)]
     pub bed: Option<String>,
     /// The disk whose flags the bed has: nvme, ssd, hdd, virtio, or a path such as /dev/nvme0n1
-    /// [default: that on which images lie].
+    /// [default: the disk that holds the images].
     #[arg(long, value_name = "DISK", help_heading = BED)]
     pub like: Option<String>,
     /// Limits of the bed, like those of a cloud disk: iops=3000,bandwidth=125M, or by direction:
@@ -237,15 +237,15 @@ pub struct Arguments {
     /// A line for the shell, last of all, also after a failure.
     #[arg(long, value_name = "LINE", help_heading = WORK)]
     pub cleanup: Option<String>,
-    /// Leave the caches as --prepare leaves them; unless the bed is a directory, the remount before
-    /// it empties them of what was there.
+    /// Leave the caches as --prepare leaves them. The remount before that empties them, except on
+    /// bed directory.
     #[arg(long, help_heading = WORK)]
     pub warm: bool,
     /// Operations the command does, to give it a rate.
     #[arg(long, value_name = "N", help_heading = WORK)]
     pub operations: Option<u64>,
-    /// A figure to look for in what the command prints, and to judge it by: the first group of the
-    /// expression where it matches last. A unit, and whether higher or lower is better, may follow.
+    /// A figure to find in what the command prints, and to judge it by: the first group of the last
+    /// match. A unit, and whether higher or lower is better, may follow.
     #[arg(
         long, value_name = "NAME=REGEX[:UNIT][:BETTER]", value_parser = figure,
         help_heading = JUDGED
@@ -268,8 +268,8 @@ pub struct Arguments {
     /// Time at most: 90s, 30m, 2h. Given alone, there is no limit on rounds.
     #[arg(long, value_name = "TIME", help_heading = JUDGED)]
     pub budget: Option<Span>,
-    /// Longest time of a trial. One that takes longer is ended and has failed; the run goes on
-    /// [default: 2h, or the budget, if that is over 10m].
+    /// Longest time of a trial. One that takes longer is ended and fails; the run goes on
+    /// [default: 2h; with --budget that time, at least 10m].
     #[arg(long, value_name = "TIME", help_heading = TRIALS)]
     pub trial_timeout: Option<Span>,
     /// Longest time of single steps: mkfs=2h,work=30m [default: FORMAT.md, `timeout`].

@@ -30,11 +30,10 @@ pub struct Arguments {
     /// What to write on standard output.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// The memory of the machine, where the file does not state it.
+    /// The memory of the machine, instead of what the file states.
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
-    /// Operations a second that the device is specified for, likewise: all, or reads and writes
-    /// each.
+    /// Operations a second that the device is specified for, likewise: all, or reads and writes.
     #[arg(long, value_name = "N[,N]", value_delimiter = ',')]
     device_iops: Vec<u64>,
     /// Bytes a second that it is specified for, likewise.

@@ -157,7 +157,7 @@ mod tests {
             let name = option.split(' ').next().unwrap().trim_start_matches('-');
             known.insert(if name.is_empty() { "command".into() } else { name.replace('-', "_") });
         }
-        // Of several workloads one.
+        // One of several workloads.
         assert_eq!(typed("restic --only check").unwrap().workloads.len(), 1);
         known.insert("only".into());
         // It is for work that can pause, and is refused beside any other.
@@ -188,7 +188,7 @@ mod tests {
             "resume",
             "rounds",
             "budget",
-            // What the run had has to be allowed anew.
+            // The run's own permissions have to be given again.
             "writable",
             "place",
             "vm_qemu",

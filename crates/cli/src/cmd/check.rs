@@ -17,7 +17,7 @@ use crate::say;
 /// Reads settings as people write them: a shell script, an fstab, a sysctl.conf, a limits.conf,
 /// udev rules, units of systemd, a profile of tuned or a plan. No line is run. Each option is
 /// tried on an image file instead of the device it names, and judged by what the tool and the
-/// kernel answer; the image is of 4 GiB, or of the size of the disk that --for or --size tells of.
+/// kernel answer; the image has 4 GiB, or the size that --for or --size gives.
 /// Queue settings are tried on a loop device of its own, whose limits may differ from your disk's;
 /// as root, sysctls of vm.dirty*, vm.swappiness and vm.vfs_cache_pressure are set on this machine
 /// for a moment and put back. Mounts and queues need root.
@@ -26,8 +26,8 @@ use crate::say;
 pub struct Arguments {
     /// The file, or - for standard input.
     file: PathBuf,
-    /// The disk that the settings are for, one of this machine: images have its size, and stripes
-    /// are held against its own. It is only looked at in /sys.
+    /// The disk of this machine that the settings are for: images have its size, and stripes are
+    /// compared with its own. Only /sys is read for it.
     #[arg(long = "for", value_name = "DEVICE")]
     device: Option<PathBuf>,
     /// The size of the disk that the settings are for.
@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
-    /// The folder for images; they have no name and go with the program.
+    /// The folder for images; they have no name and end with the program.
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp")]
     dir: PathBuf,
 }
@@ -79,7 +79,7 @@ fn target(arguments: &Arguments) -> Result<Target> {
     }
 }
 
-/// What could not be judged is not right because nothing was found wrong with it.
+/// A setting that could not be judged does not count as right.
 fn status(checked: &[Checked]) -> u8 {
     let any = |states: &[Judged]| checked.iter().any(|it| states.contains(&it.state));
     match () {

@@ -39,8 +39,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     Ok(if errors == 0 { exit::DONE } else { exit::FAILED })
 }
 
-/// Removes what killed runs left in this folder and in those of which its plan speaks, if it is
-/// the folder of a run; gives how much it removed and how much it could not look at.
+/// Removes what killed runs left in this folder and, if it is a run's folder, in those that its
+/// plan names; returns how much it removed and how much it could not look at.
 pub fn sweep(folder: &Path) -> (usize, usize) {
     let (mut removed, mut errors) = (0, 0);
     for place in places(folder) {

@@ -49,8 +49,7 @@ pub struct Arguments {
     /// miss it [default: twice the margin].
     #[arg(long, value_name = "PERCENT")]
     regression: Option<Percent>,
-    /// Compare runs of two machines. Their processors may be kinder to one contender than to
-    /// another.
+    /// Compare runs of two machines. Their processors may favour one contender.
     #[arg(long)]
     across_machines: bool,
     /// What to write on standard output.
@@ -106,7 +105,7 @@ interrupted.";
 
 /// Compares the runs and prints how the second has changed.
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    // What is run again keeps its names.
+    // A run that is repeated keeps its names.
     let is_text = matches!(arguments.format, Format::Text) && !arguments.rerun;
     let baseline = Source::open(&arguments.baseline)?.load_for(is_text)?;
     let run = Source::open(&arguments.run)?.load_for(is_text)?;
@@ -198,7 +197,7 @@ fn asked(arguments: &Arguments, baseline: &Loaded) -> Result<Asked> {
     })
 }
 
-/// The folder of one of `changed`, of which several may have one short name.
+/// The folder of one of `changed`; several may have the same short name.
 fn folder_of(place: usize, changed: &[&Contender]) -> String {
     let short = run::slug(&changed[place].name);
     match changed[..place].iter().filter(|it| run::slug(&it.name) == short).count() {
@@ -253,7 +252,7 @@ fn rerun(
             Ok(typed)
         };
         let (loaded, stop) = match run::anew(&plan, &of_one, typed) {
-            // What was measured before is told all the same.
+            // What was measured before is still reported.
             Err(error) if !across.changes.is_empty() => {
                 broken = Some(error.context(format!("{name} is not compared")));
                 break;

@@ -1,5 +1,5 @@
-//! What a plan asks for that reaches beyond its bed, and who runs it allows on the command line:
-//! each time, for a plan that is run, gone on with or measured anew may be a stranger's.
+//! What a plan wants beyond its bed, which the user has to allow on the command line: each time,
+//! because a plan that is run, resumed or reproduced may be a stranger's.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub fn check(plan: &mut Plan, arguments: &Arguments) -> Result<()> {
     allow_writing(plan, &arguments.writable)
 }
 
-/// The same of a run that was begun: it keeps what it had, and is allowed that anew.
+/// The same for a run that was begun: it keeps its permissions, and needs them given again.
 pub fn check_again(plan: &Plan, place: Place, arguments: &Arguments) -> Result<()> {
     let mut again = plan.clone();
     check_machine(plan, Some(place), arguments.vm_qemu.as_deref(), arguments.place)?;
@@ -24,14 +24,14 @@ pub fn check_again(plan: &Plan, place: Place, arguments: &Arguments) -> Result<(
     if again.writable != plan.writable || arguments.place.is_some_and(|it| Place::from(it) != place)
     {
         let text = "a resumed run keeps its place and the folders that it writes to: name no \
-                    others by --place and --writable";
+                    others with --place and --writable";
         return Err(Usage(text.into()).into());
     }
     Ok(())
 }
 
-/// QEMU's options name any file of this machine's, to be read and written as whoever runs it; and
-/// the work can write to the memory of a User Mode Linux, which is a process of theirs. `begun` is
+/// QEMU's options can name any file of this machine, which it reads and writes as its user; and the
+/// work can write to the memory of a User Mode Linux, which is a process of that user. `begun` is
 /// where a run says that it was: a stranger's may say otherwise in its plan.
 pub fn check_machine(
     plan: &Plan,
@@ -44,8 +44,8 @@ pub fn check_machine(
     let says = |text: String| Err(Usage(text));
     if !asked.is_empty() && asked != allowed {
         return says(format!(
-            "the plan gives QEMU options, and these can have it write to any file of yours: allow \
-             them by {}",
+            "the plan gives QEMU options, which can make it write to any of your files: allow \
+             them with {}",
             shown(&["--vm-qemu", &asked.join(" ")])
         ));
     }
@@ -54,20 +54,20 @@ pub fn check_machine(
     }
     if [plan.place, begun].contains(&Some(Place::Uml)) && !matches!(place, Some(PlaceName::Uml)) {
         return says(
-            "the plan runs in a User Mode Linux, out of which its work can reach your files: \
-             allow it by --place uml"
+            "the plan runs in a User Mode Linux, whose work can reach your files: allow it with \
+             --place uml"
                 .into(),
         );
     }
     Ok(())
 }
 
-/// An option as it is typed: whoever copies it gives that word, whatever is in it.
+/// An option as it is typed, quoted so that a copy of it is the same word.
 fn shown(words: &[&str]) -> String {
     render::command(words).join(" ")
 }
 
-/// The one place that has to be allowed anew.
+/// The one place that has to be allowed again.
 pub fn uml_alone(text: &str) -> Result<PlaceName, String> {
     (text == "uml").then_some(PlaceName::Uml).ok_or_else(|| "only uml has to be allowed".into())
 }
@@ -86,7 +86,7 @@ fn allow_writing(plan: &mut Plan, allowed: &[PathBuf]) -> Result<()> {
     }
     if let Some(asked) = plan.writable.iter().find(|asked| !folders.contains(asked)) {
         let option = shown(&["--writable", asked]);
-        let text = format!("the plan is to write to {asked}: allow it by {option}");
+        let text = format!("the plan wants to write to {asked}: allow it with {option}");
         return Err(Usage(text).into());
     }
     plan.writable = folders;
@@ -112,7 +112,7 @@ mod tests {
             allow_writing(&mut plan, &folders).map(|()| plan.writable)
         };
         let told = allowed("/usr", "").unwrap_err().to_string();
-        assert_eq!(told, "the plan is to write to /usr: allow it by --writable /usr");
+        assert_eq!(told, "the plan wants to write to /usr: allow it with --writable /usr");
         assert_eq!(allowed("/usr", "/usr/../usr /etc").unwrap(), ["/usr", "/etc"]);
         assert!(allowed("/usr", "/usr /").is_err(), "the whole machine");
         let told = allowed("/a; rm -rf b", "").unwrap_err().to_string();
@@ -127,7 +127,7 @@ mod tests {
         let vm = Some(Vm { qemu, ..Vm::default() });
         let plan = Plan { vm, ..Plan::default() };
         let told = check_machine(&plan, None, None, None).unwrap_err().to_string();
-        assert!(told.ends_with("allow them by --vm-qemu '-D /etc/x'"), "{told}");
+        assert!(told.ends_with("allow them with --vm-qemu '-D /etc/x'"), "{told}");
         assert!(check_machine(&plan, None, Some("-D /etc/y"), None).is_err());
         assert!(check_machine(&plan, None, Some("-D /etc/x"), None).is_ok());
         let of_a_file = |options: &str| {
@@ -146,7 +146,7 @@ mod tests {
     fn a_plan_runs_in_a_user_mode_linux_where_the_command_line_says_so() {
         let plan = Plan { place: Some(Place::Uml), ..Plan::default() };
         let told = check_machine(&plan, None, None, None).unwrap_err().to_string();
-        assert!(told.contains("allow it by --place uml"), "{told}");
+        assert!(told.contains("allow it with --place uml"), "{told}");
         assert!(check_machine(&plan, None, None, Some(PlaceName::Uml)).is_ok());
         assert!(check_machine(&plan, Some(Place::Vm), None, None).is_err(), "whatever it says");
         assert!(check_machine(&Plan::default(), Some(Place::Uml), None, None).is_err());

@@ -27,7 +27,7 @@ use crate::{offers, shipped, uses};
 
 /// Which file system is best for a use, on a disk of yours?
 ///
-/// Does what the use does on each file system, on images beside the directory. Stops when the
+/// Does the work of the use on each file system, on images beside the directory. Stops when the
 /// answer is clear or the time is up, removes the images, and prints one recommendation with its
 /// reasons and the lines for mkfs, mount and fstab. Without --erase nothing that is there is
 /// touched.
@@ -37,7 +37,8 @@ pub struct Arguments {
     /// A use, or a plan: fsverdict list uses, fsverdict list plans.
     #[arg(value_name = "USE", add = ArgValueCandidates::new(offers::uses))]
     name: String,
-    /// Where to measure: a directory, a mounted device, or one with --erase or --in-memory.
+    /// Where to measure: a directory or a mounted device; another device with --erase or
+    /// --in-memory.
     #[arg(long, value_name = "DIRECTORY|DEVICE")]
     on: PathBuf,
     /// The file systems to choose from [default: the plan's, or ext4, xfs and btrfs].

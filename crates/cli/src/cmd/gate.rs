@@ -22,7 +22,7 @@ pub enum FailOn {
     Terms,
     /// A claim of the baseline's plan is refuted, and was not before.
     Claim,
-    /// The reference itself is worse by more than the margin. Perhaps it is only the hour.
+    /// The reference itself is worse by more than the margin. Perhaps only the machine was slower.
     Reference,
     /// A regression of --regression is not ruled out.
     Possible,
@@ -168,7 +168,7 @@ mod tests {
         let shut = gate(&blind, &[Slower, Possible]);
         let why = "w, wall_time: b may be worse by 10% or more (0.850 to 1.200)";
         assert_eq!((shut.status, shut.fails), (exit::WORSE, vec![why.to_string()]));
-        // What is slower is said once.
+        // A slower figure is reported once.
         let slower = of(vec![change(Verdict::Slower, 0.7, 0.8)]);
         assert_eq!(status(&slower, &[Slower, Possible]), (exit::WORSE, 1));
     }

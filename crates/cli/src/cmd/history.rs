@@ -17,7 +17,7 @@ use crate::source::{Loaded, Source};
 /// Show how each figure went over many runs, and with which run it changed.
 ///
 /// Takes the runs below a folder, packed ones too, in the order of time. It follows each
-/// contender's ratio to the reference, which cancels how the machine was on a day, and the
+/// contender's ratio to the reference, which cancels the machine's state on that day, and the
 /// reference's own median. It says with which runs a change may have come, and what else changed
 /// with each of these: a kernel, a tool's version. Other machines have rows of their own.
 #[derive(clap::Args)]

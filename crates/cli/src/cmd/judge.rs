@@ -18,13 +18,13 @@ use crate::cmd::run::typed;
 use crate::exit;
 use crate::source::{self, Loaded};
 
-/// Judge results of other programs: verdicts with intervals, findings and reports as of a run.
+/// Judge results of other programs: verdicts with intervals, findings and reports, as for a run.
 ///
 /// Reads a CSV of runs, the JSON of fio, hyperfine, Criterion (sample.json, or the messages of
 /// cargo-criterion), Google Benchmark and MMTests, or the composite.xml of the Phoronix Test Suite;
-/// what a file holds tells which. Nothing but these files is read, and the report begins with what
-/// of them was taken for what, and why. Runs that have rounds are paired by round; others are
-/// compared by Welch's interval. The error is shared over all that is compared.
+/// what a file holds tells which. Only these files are read. The report begins with how each part
+/// of them was understood, and why. Runs that have rounds are paired by round; others are compared
+/// by Welch's interval. The error is shared over all that is compared.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -36,14 +36,13 @@ pub struct Arguments {
     /// the only one whose names repeat.
     #[arg(long, value_name = "COLUMN")]
     contender: Option<String>,
-    /// What is judged, by the name of its column; else all rates, or all times. More than once for
-    /// several.
+    /// The column to judge; may be given again [default: all rates, or all times].
     #[arg(long, value_name = "METRIC")]
     metric: Vec<String>,
     /// The column of a CSV with the round; else round, run, repetition, iteration or the like.
     #[arg(long, value_name = "COLUMN")]
     round: Option<String>,
-    /// Which direction is better of what is judged; else by the file, or by its unit.
+    /// Which direction is better [default: by the file, or by the unit].
     #[arg(long, value_enum, value_name = "DIRECTION")]
     better: Option<Direction>,
     /// The contender that the others are compared with; else the first.

@@ -119,11 +119,11 @@ fn without() -> String {
     format!("Without:\n{}\n", table.trim_fmt())
 }
 
-/// A table that fits a terminal: its columns are told apart by blanks alone.
+/// A table that fits a terminal: only blanks separate its columns.
 fn table(preset: &str) -> Table {
     let mut table = Table::new();
     table.load_preset(preset);
-    // Rows of two lines are told apart by their names: lines between them would be in the way.
+    // The names show where rows of two lines begin: lines between them would be in the way.
     for line in [
         TableComponent::VerticalLines,
         TableComponent::MiddleHeaderIntersections,
@@ -299,7 +299,7 @@ fn plans() -> Section {
         kind: Kind::Plans,
         header: vec!["plan", "what it asks"],
         rows: shipped::PLANS.iter().map(asks).collect(),
-        note: "fsverdict run NAME; what is missing is said before anything is written.",
+        note: "fsverdict run NAME; it says what is missing before it writes anything.",
     }
 }
 
@@ -334,8 +334,8 @@ fn uses() -> Section {
 fn places() -> Section {
     const VM: &str = "a QEMU virtual machine for each trial, without root, with any kernel\n\
                       --place vm --kernel 5.10 --kernel 6.12";
-    const UML: &str = "a Linux for each trial that is a process, without root: for what is \
-                       counted\nkernels get uml; --place uml";
+    const UML: &str = "a Linux as a process for each trial, without root: for counts\n\
+                       kernels get uml; --place uml";
     Section {
         kind: Kind::Places,
         header: vec!["place", "who runs the trials"],

@@ -146,7 +146,7 @@ fn below(run: &Path, name: &str, names: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(&path)? {
         let entry = entry?;
         let file = entry.file_name();
-        let file = file.to_str().with_context(|| format!("{file:?} is no text"))?;
+        let file = file.to_str().with_context(|| format!("{file:?} is not text"))?;
         let name = format!("{name}/{file}");
         match entry.file_type()? {
             kind if kind.is_dir() => below(run, &name, names)?,

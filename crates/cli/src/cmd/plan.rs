@@ -127,7 +127,7 @@ pub fn read(path: &Path) -> Result<Plan> {
 /// No plan and no use is longer.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
-/// What a file that was named on the command line says; of one that never ends, an error.
+/// The content of a file that was named on the command line; an error if it never ends.
 pub(super) fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let read = File::open(path)?.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -201,7 +201,7 @@ fn under_kernels(
     Ok(all)
 }
 
-/// Of a path the end that no other of `kernels` has: the file alone says enough of most.
+/// The end of a path that no other of `kernels` has; for most the file name is enough.
 fn short_among<'a>(kernel: &'a str, kernels: &[String]) -> &'a str {
     let whole = kernel.trim_end_matches('/');
     let ends = whole.rmatch_indices('/').map(|(at, _)| &whole[at + 1..]);
@@ -293,7 +293,8 @@ fn set_bed(bed: &mut Bed, text: &str) -> Result<(), Usage> {
         ("directory", _) => BedKind::Directory,
         _ => {
             return Err(Usage(format!(
-                "{text:?} is no bed: write loop, ram, ram:zram, device:/dev/NAME or directory:PATH"
+                "{text:?} is not a bed: write loop, ram, ram:zram, device:/dev/NAME or \
+                 directory:PATH"
             )));
         }
     };
@@ -468,8 +469,8 @@ fn recognise_sysbench(workload: &mut Workload) {
     }
 }
 
-/// A command that starts a benchmark whose output is known is judged by that one's figures, unless
-/// the plan says by which, or the command gives figures itself.
+/// A command that starts a benchmark with a known output is judged by that benchmark's figures,
+/// unless the plan names others, or the command gives figures itself.
 fn recognise_printed(workload: &mut Workload) {
     let Some(command) = &workload.command else { return };
     let commands = [Some(command), workload.check.as_ref()].into_iter().flatten();
@@ -688,7 +689,7 @@ pub(super) mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (words, says) in [
-            ("--fs ext4,xfs --bed floppy -- true", "is no bed"),
+            ("--fs ext4,xfs --bed floppy -- true", "is not a bed"),
             ("--fs ext4,xfs --small-files colour=red", "expected one of `count`, `size`"),
             ("--fs ext4,xfs --small-files cuont=5", "did you mean count?"),
             ("--fs ext4,xfs --reference xs -- true", "did you mean xfs?"),

@@ -23,8 +23,8 @@ use crate::say::{self, remark};
 /// go into a recording beside the plan: with their sizes, places, threads, syncs and pauses, and
 /// without any data; files get other names of the same length. What can't be replayed is counted
 /// and said. The command does its work where it is, and more slowly than by itself. The trace is
-/// kept among the temporary files (TMPDIR) until it has been read. No program in the command gains
-/// rights that it is started without: what needs root is recorded as root.
+/// kept among the temporary files (TMPDIR) until it has been read. Programs in the command gain no
+/// rights: what needs root, record as root.
 ///
 /// Reads and writes of mapped files are seen by page faults, which root may see. What the command
 /// hands over by io_uring is read from its rings while it is stopped.
@@ -231,7 +231,7 @@ impl Arguments {
     }
 }
 
-/// What was recorded, and what was not.
+/// What was recorded, and what was left out.
 fn said(recording: &Recording, calls: &Path) -> String {
     let size = |bytes: u64| Unit::Bytes.format(bytes as f64);
     let head = &recording.head;
@@ -262,9 +262,7 @@ fn said(recording: &Recording, calls: &Path) -> String {
     }
     if head.one_by_one > 0 {
         let count = head.one_by_one;
-        text += &format!(
-            "A replay makes {count} calls one by one that io_submit or io_uring was given.\n"
-        );
+        text += &format!("A replay makes {count} calls of io_submit or io_uring one by one.\n");
     }
     text
 }

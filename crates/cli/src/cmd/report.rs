@@ -34,7 +34,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PLAN")]
     claims: Option<PathBuf>,
     /// What fails: a `claim` that does not hold, or not by its size; `undecided`: one that is open,
-    /// void, or can't be measured here. A gate that wants claims shown takes both:
+    /// void, or can't be measured here. To require that claims be shown, give both:
     /// claim,undecided.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,...")]
     fail_on: Vec<FailOn>,

@@ -17,7 +17,7 @@ use crate::source::Loaded;
 use crate::watch::Wish;
 use crate::{offers, shipped};
 
-/// Run a published study here, and hold its claims beside it.
+/// Run a published study here, and check its claims.
 ///
 /// Says first how long it will take, then runs it, and ends with every claim: what the study says,
 /// what the run in record/ answered, and what this machine answers.
@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long)]
     bed: Option<String>,
     /// The disk whose flags the bed has: nvme, ssd, hdd, virtio, or a path such as /dev/nvme0n1
-    /// [default: that on which images lie].
+    /// [default: the disk that holds the images].
     #[arg(long, value_name = "DISK")]
     like: Option<String>,
     /// Limits of the bed: iops=3000,bandwidth=125M, or by direction: read-iops, write-iops,
@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let said = shown(arguments, loaded, precedent.as_ref())
         .and_then(|status| Ok(say::print(&next).map(|()| status)?));
     if result? == Stop::Interrupted {
-        // Who has closed the terminal reads nothing more there.
+        // If the terminal was closed, nothing is read there any more.
         return Ok(exit::INTERRUPTED);
     }
     said
@@ -132,7 +132,7 @@ fn made(name: &str, from: &Path) -> Result<Loaded> {
     if title(&loaded.plan) != title(&plan) {
         let from = from.display();
         let text = format!(
-            "{from} is no run of {name}: fsverdict report --claims {name} {from} answers its \
+            "{from} is not a run of {name}: fsverdict report --claims {name} {from} answers its \
              claims by any run"
         );
         return Err(Usage(text).into());

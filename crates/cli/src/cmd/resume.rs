@@ -1,4 +1,4 @@
-//! A run that goes on: what has to be as it was, and what is told where it is not.
+//! Resuming a run: what has to be as it was, and what is reported if it is not.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -68,7 +68,7 @@ pub fn tell_place(run: &mut Run, trials: usize, now: Vec<(String, String)>) {
     }
 }
 
-/// A fact that was known has another value by now: both are told.
+/// A fact that was known has another value now: both are reported.
 fn tell_change(host: &mut BTreeMap<String, String>, trials: usize, now: &(String, String)) {
     let (fact, value) = now;
     let Some(known) = host.get_mut(fact) else { return };
@@ -83,15 +83,15 @@ fn tell_change(host: &mut BTreeMap<String, String>, trials: usize, now: &(String
 /// Between a fact and what it was later.
 const CHANGE: &str = "; after trial ";
 
-/// Refuses to go on with other kernels than those that a run's contenders have had: one of that
-/// name may have been built again, or fetched since, and so may its modules, of which another
-/// program may give a guest others. Earlier programs told neither. Nor with emulated processors
-/// where they were not, or the other way round: rounds would differ tenfold.
+/// Refuses to resume with other kernels than the contenders had. A kernel of the same name, or its
+/// modules, may have been built again or fetched since, and another fsverdict may give a guest
+/// other modules. Earlier ones recorded neither. Also refuses if processors are emulated now and
+/// were not before, or the reverse: rounds would differ tenfold.
 pub fn check_guests(loaded: &Loaded, now: &[(String, String)]) -> Result<(), Usage> {
     if loaded.records.is_empty() {
         return Ok(());
     }
-    let way_out = "put the former in its place again, or begin a new run";
+    let way_out = "put the former one back, or begin a new run";
     match changed_guest(&loaded.run.host, now) {
         Some(change) => Err(Usage(format!("{change}: {way_out}"))),
         None => Ok(()),
@@ -106,18 +106,18 @@ pub fn changed_guest(had: &BTreeMap<String, String>, now: &[(String, String)]) -
         if fact == vm::MACHINES {
             let [was, is] = [before, value].map(|it| it.ends_with(vm::EMULATED));
             return (was != is).then(|| {
-                format!("the {fact} were {before} in the rounds so far, and are {value} by now")
+                format!("the {fact} were {before} in the rounds so far, and are now {value}")
             });
         }
         if let Some(kernel) = fact.strip_prefix(vm::BUILD_OF) {
             return Some(format!(
-                "the kernel {kernel} was {before} in the rounds so far, and is {value} by now"
+                "the kernel {kernel} was {before} in the rounds so far, and is now {value}"
             ));
         }
         let kernel = fact.strip_prefix(vm::MODULES_OF)?;
         let have_same_names = before.split(vm::CONTENTS).next() == value.split(vm::CONTENTS).next();
         have_same_names.then(|| {
-            format!("modules of the kernel {kernel} were built again since the rounds so far")
+            format!("modules of the kernel {kernel} were built again since the last round")
         })
     })
 }
@@ -129,7 +129,7 @@ pub fn check_limits(loaded: &Loaded, folder: &Path) -> Result<(), Usage> {
     match both.filter(|(before, now)| before != now) {
         None => Ok(()),
         Some((before, now)) => Err(Usage(format!(
-            "the run's limits counted {before} in the rounds so far, and count {now} by now. New \
+            "the run's limits counted {before} in the rounds so far, and now count {now}. New \
              rounds would not match these: begin anew with fsverdict run {}",
             folder.join("plan.toml").display()
         ))),
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(
             change,
             "the virtual machines were QEMU, 2 processors, 1 GiB, KVM in the rounds so far, and \
-             are QEMU, 2 processors, 1 GiB, emulated by TCG by now"
+             are now QEMU, 2 processors, 1 GiB, emulated by TCG"
         );
         assert!(refused(&emulated, &kvm).is_some());
         assert_eq!(refused(&kvm, &kvm), None);

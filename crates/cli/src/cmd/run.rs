@@ -53,7 +53,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     finish(arguments, &store, loaded, result)
 }
 
-/// Runs the rounds, from the plan to why they ended; what was measured is kept however they did.
+/// Runs the rounds, from the plan to the reason of their end; what was measured is kept, however
+/// they end.
 pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<Stop>)> {
     let interrupted = interrupt_flag()?;
     let audience = Audience::new(&arguments.watching)?;
@@ -61,7 +62,7 @@ pub(super) fn conduct(arguments: &Arguments) -> Result<(Store, Loaded, Result<St
         Ok(left) => {
             clean::play_back_all(&left);
         }
-        Err(error) => remark!("what killed runs left can't be told: {error}"),
+        Err(error) => remark!("can't tell what killed runs left: {error}"),
     }
     let (store, mut loaded) = match &arguments.resume {
         Some(folder) => resume::open(folder, arguments)?,
@@ -325,12 +326,12 @@ fn measure(
 /// What ends a run besides its plan.
 struct Ends<'a> {
     interrupted: &'a AtomicBool,
-    /// What was measured is enough.
+    /// Whether enough was measured.
     until: Option<&'a dyn Fn(&Loaded) -> bool>,
 }
 
-/// Makes the bed and runs the rounds, unless something speaks against going on. What the run says
-/// of itself is written when nothing does: it is ours alone by then.
+/// Makes the bed and runs the rounds, unless something speaks against going on. The run's own facts
+/// are written only then: it is ours alone by then.
 fn in_bed(
     place: &mut dyn Place,
     store: &Store,
@@ -354,8 +355,8 @@ fn in_bed(
     rounds(place, &bed, store, loaded, ends, judge, watch)
 }
 
-/// Round after round, until the campaign ends it. The records, of which there may be ten thousand,
-/// are on the disk, and not kept here: what the campaign makes of them is.
+/// Round after round, until the campaign ends it. The records, perhaps ten thousand, are on disk;
+/// here only the campaign's summary of them is kept.
 fn rounds(
     place: &mut dyn Place,
     bed: &TrialBed,
@@ -546,7 +547,7 @@ fn finish(
     let judged = loaded.judged(&Judge::new(&loaded.plan));
     let shown = show(arguments, &loaded.report(&judged), json.as_deref(), store.folder());
     if result? == Stop::Interrupted {
-        // Who has closed the terminal reads nothing more there.
+        // If the terminal was closed, nothing is read there any more.
         return Ok(status);
     }
     shown.map(|()| status)

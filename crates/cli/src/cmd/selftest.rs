@@ -16,7 +16,7 @@ use crate::say::{self, remark};
 
 /// Between two looks at the campaign's process.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What a campaign mounts anew, so that nothing of this machine's is seen below it.
+/// Where a campaign has a mount of its own, so that it sees nothing of this machine there.
 const HIDDEN: &str = "/dev/shm";
 /// How many points are tried without --chaos.
 const FEW: u32 = 40;
@@ -26,14 +26,18 @@ const AN_HOUR: f64 = 60.0;
 ///
 /// Takes small runs on beds of its own, in memory and on an image, and kills them, sends them
 /// signals, fills their disk, and has the system calls of all their programs fail. After each it
-/// looks what is left, cleans up, looks again, and resumes the run. All of it happens in namespaces
-/// that end with the program, and no disk of yours is touched. Needs root and strace.
+/// looks for what is left, cleans up, looks again, and resumes the run. All of it happens in
+/// namespaces that end with the program, and no disk of yours is touched. Needs root and strace.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Go on for so many minutes [60 where none are given], instead of for forty points.
     #[arg(long, value_name = "MINUTES", num_args = 0..=1, value_parser = minutes)]
     chaos: Option<Option<f64>>,
+    /// Try what every step of every bed is to meet, each fault once: KILL, INT, TERM and HUP to the
+    /// run, EIO and ENOSPC of a system call. Ends when all were met.
+    #[arg(long)]
+    every_step: bool,
     /// Try so many points at most.
     #[arg(long, value_name = "N")]
     points: Option<u32>,
@@ -59,6 +63,7 @@ Examples:
   sudo fsverdict selftest
   sudo fsverdict selftest --chaos 60 --seed 7
   sudo fsverdict selftest --chaos 60 --seed 7 --part 1/2
+  sudo fsverdict selftest --every-step --seed 7
   sudo fsverdict selftest --point loop/command/KILL:lab@2.7
 
 A point is BED/WORK/FAULT@WHEN. KILL:lab@2.7 sends SIGKILL to the run's process at the seventh step
@@ -119,6 +124,7 @@ fn wanted(arguments: &Arguments) -> Result<chaos::Wanted> {
         seed,
         scenes: Vec::new(),
         points: Vec::new(),
+        every_step: arguments.every_step,
         part: arguments.part.unwrap_or([0, 1]),
     };
     for text in &arguments.point {
@@ -159,7 +165,8 @@ fn outside(folder: &Path, seed: u64, interrupted: &Arc<AtomicBool>) -> Result<u8
 fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Result<u8> {
     let interrupted = super::run::interrupt_flag()?;
     let limit = arguments.chaos.map(|minutes| minutes.unwrap_or(AN_HOUR) * 60.0);
-    let few = (limit.is_none() && wanted.points.is_empty()).then_some(FEW);
+    let is_endless = limit.is_none() && wanted.points.is_empty() && !wanted.every_step;
+    let few = is_endless.then_some(FEW);
     let most = arguments.points.or(few).unwrap_or(u32::MAX);
     let start = Instant::now();
     let mut table = Tally::default();
@@ -174,7 +181,7 @@ fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Resul
     Ok(match table.broken.is_empty() {
         false => exit::FAILED,
         true if is_stopped => exit::INTERRUPTED,
-        // What was never tried did not hold.
+        // Nothing was tried, so nothing held.
         true if table.kinds.is_empty() => exit::FAILED,
         true => exit::DONE,
     })

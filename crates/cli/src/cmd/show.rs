@@ -8,7 +8,7 @@ use crate::exit::{self, Usage};
 use crate::shipped::{self, Shipped};
 use crate::{offers, say, uses};
 
-/// Print a plan, a study or a use that comes along, to edit it.
+/// Print a plan, a study or a use that comes with fsverdict, to edit it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let there = "fsverdict list plans, studies or uses shows what there is";
         let guess = guess(&arguments.name, all.iter().map(|(name, _)| *name));
         let meant = guess.as_deref().unwrap_or(there);
-        let text = format!("nothing that comes along is called {:?}; {meant}", arguments.name);
+        let text = format!("no plan, study or use is called {:?}; {meant}", arguments.name);
         return Err(Usage(text).into());
     };
     say::print(text)?;

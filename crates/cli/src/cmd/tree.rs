@@ -42,7 +42,7 @@ enum Action {
     Copy {
         /// The tree.
         from: PathBuf,
-        /// Its copy; made, must not be there.
+        /// The copy, which must not exist yet.
         to: PathBuf,
         /// Whether blocks may be shared: auto, always, never.
         #[arg(long, default_value = "auto", value_parser = named::<Reflink>)]
@@ -65,7 +65,7 @@ enum Action {
 
 #[derive(clap::Args)]
 struct Generated {
-    /// Where; made if it is not there, must be empty if it is.
+    /// Where; a new folder, or an empty one.
     directory: PathBuf,
     /// Files altogether, links among them.
     #[arg(long, value_name = "N", default_value_t = 10_000)]

@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     let path = arguments.input.display();
     let text = plain::text(&arguments.input).with_context(|| path.to_string())?;
     let trial: Trial = serde_json::from_str(&text)
-        .map_err(|error| Usage(format!("{path} is no trial: {error}")))?;
+        .map_err(|error| Usage(format!("{path} is not a trial: {error}")))?;
     if trial.schema != SCHEMA {
         let text = format!("{path} is of schema {}, this is fsverdict of {SCHEMA}", trial.schema);
         return Err(Usage(text).into());

@@ -101,7 +101,7 @@ fn recordings(plan: &Plan, file: Option<&Path>) -> Result<Vec<String>> {
         }
         if !is_recording(&found) {
             let path = &replay.recording;
-            return Err(refused(&format!("replays recordings, and {path} is no recording")));
+            return Err(refused(&format!("replays recordings, and {path} is not a recording")));
         }
         all.push(found.display().to_string());
     }

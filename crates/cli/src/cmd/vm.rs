@@ -30,8 +30,8 @@ enum Command {
 /// Run a trial once more in its virtual machine, and then a shell in there.
 ///
 /// The machine has the kernel, the disks and the files that the trial had, and some everyday
-/// programs of this machine. What is done in there goes with it: the run stays as it is. `exit`
-/// ends it, and Ctrl-A, then X, one that hangs.
+/// programs of this machine. What you do there is lost with it: the run stays as it is. `exit` ends
+/// it; Ctrl-A, then X, ends one that hangs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict vm shell RUN\n  fsverdict vm shell RUN --trial 7")]
 struct Shell {

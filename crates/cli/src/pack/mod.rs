@@ -1,7 +1,7 @@
 //! A packed run: the files of its folder as one, a tar through gzip. FORMAT.md describes it.
 //!
-//! Nothing is unpacked: names decide only who gets to see a text. So a pack that somebody has made
-//! up can lead nowhere, and what is left is to bound what it costs to read.
+//! Nothing is unpacked: names only decide which reader gets a text. So a forged pack can't write
+//! anywhere, and only the cost of reading it has to be bounded.
 
 mod places;
 mod read;

@@ -1,7 +1,7 @@
 //! Paths of the machine that made a record, taken out of it.
 //!
-//! Which these are is not guessed: the fields below hold them. But what a field holds also stands
-//! in command lines, errors and reports, so that the text of every file is searched for it.
+//! Which these are is not guessed: the fields below hold them. But a field's value is also in
+//! command lines, errors and reports, so the text of every file is searched for it.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ impl Places {
 
     /// Adds what the run's facts name: the folder that was asked for and the plan's file; and as
     /// `kernel 6.1` is `Linux 6.1.0 #1 SMP (PATH), NVMe disks`, and fetched ones are cached, the
-    /// cache of whoever ran it.
+    /// cache of the run's user.
     pub fn add_facts(&mut self, run: &Run) {
         for words in run.command.windows(2).filter(|words| words[0] == "--output") {
             self.add(&words[1], FOLDER);
@@ -118,7 +118,7 @@ impl Places {
         let may_be = |path: &[u8]| is_whole(path) && !(is_part && path == b"/root");
         let known = self.0.iter().find(|(path, _)| may_be(path));
         known.map(|(path, word)| (path.len(), *word)).or_else(|| {
-            // Whoever else has a home where homes are.
+            // Other users with a home where homes are.
             let name = text.strip_prefix(b"/home/")?;
             let length = name.iter().take_while(|byte| is_of_name(**byte)).count();
             (length > 0).then_some((b"/home/".len() + length, HOME))

@@ -58,11 +58,11 @@ fn files(
     let mut before: Option<String> = None;
     // Raw: extensions that rename, link or resize what follows them are refused as they come.
     for (number, entry) in archive.entries()?.raw(true).enumerate() {
-        let mut entry = entry.context("it is no run that was packed")?;
+        let mut entry = entry.context("it is not a run that was packed")?;
         ensure!(number < FILES_MAX, "it holds more than {FILES_MAX} files");
         let path = checked(&entry)?;
         let (top, name) = below_top(&path)
-            .with_context(|| format!("it holds {path:?}, which is no file below a folder"))?;
+            .with_context(|| format!("it holds {path:?}, which is not a file below a folder"))?;
         if let Some((top_before, before)) = before.as_deref().and_then(below_top) {
             ensure!(top == top_before, "it holds {path:?}, which is not in {top_before:?}");
             let follows = place(before) < place(name);
@@ -82,15 +82,15 @@ fn files(
 fn checked(entry: &Entry<impl Read>) -> Result<String> {
     let path = entry.path_bytes();
     let Ok(path) = std::str::from_utf8(&path) else {
-        bail!("it holds {:?}, which is no text", String::from_utf8_lossy(&path));
+        bail!("it holds {:?}, which is not text", String::from_utf8_lossy(&path));
     };
-    ensure!(entry.header().entry_type().is_file(), "it holds {path:?}, which is no plain file");
+    ensure!(entry.header().entry_type().is_file(), "it holds {path:?}, which is not a plain file");
     let bytes = entry.size();
     ensure!(bytes <= FILE_BYTES_MAX, "it holds {path:?} of {bytes} bytes: too long for a run's");
     Ok(path.into())
 }
 
-/// What is in the gzip, up to a length, and what is wrong with it.
+/// The content of the gzip, up to a length, and what is wrong with it.
 struct Stream {
     gzip: GzDecoder<BufReader<File>>,
     left_bytes: u64,
@@ -104,8 +104,8 @@ impl Stream {
         Ok(Stream { gzip: GzDecoder::new(BufReader::new(file)), left_bytes, fault: None })
     }
 
-    /// Reads what is left, by which the checksum is compared, and says what is wrong. Behind the
-    /// last file of a tar that was read whole there is nothing but zeros.
+    /// Reads the rest, which has the checksum compared, and says what is wrong. After the last file
+    /// of a tar that was read whole there are only zeros.
     fn ended(&mut self, is_read: bool) -> Option<String> {
         let (mut buffer, mut only_zeros) = ([0; 1 << 14], true);
         while self.fault.is_none() {
@@ -117,10 +117,8 @@ impl Stream {
         }
         let is_over = self.gzip.get_mut().fill_buf().is_ok_and(<[u8]>::is_empty);
         self.fault.take().or_else(|| match is_over {
-            false => Some("goes on behind its end".into()),
-            true if is_read && !only_zeros => {
-                Some("holds something behind the last of its files".into())
-            }
+            false => Some("goes on after its end".into()),
+            true if is_read && !only_zeros => Some("holds something after its last file".into()),
             true => None,
         })
     }

@@ -1,4 +1,4 @@
-//! A pack, written. The same texts give the same bytes, whoever writes them and when.
+//! A pack, written. The same texts always give the same bytes, for any user at any time.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

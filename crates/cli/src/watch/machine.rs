@@ -1,7 +1,7 @@
 //! What processors and devices do while a run goes on, second by second.
 //!
 //! Read from outside the trial, at the ticks of the lab that waits for it. These figures are only
-//! shown: what is judged comes from the probes within the trial.
+//! shown: verdicts use the probes within the trial.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! What one sees of a run while it goes on: one stream of news, and who listens to it.
+//! What can be seen of a run while it goes on: one stream of news, and its listeners.
 //!
-//! The run tells what happens as it happens ([`News`]). [`State`] keeps what is known by then, and
+//! The run reports what happens as it happens ([`News`]). [`State`] keeps what is known so far, and
 //! each [`Listener`] shows that in its way. All of it is in the process of the run, which only
 //! waits while a trial's process works: listeners are heard between trials, and at the lab's ticks.
 
@@ -76,14 +76,14 @@ pub enum News<'a> {
     Ended(&'a Result<Stop>),
 }
 
-/// Somebody who shows the run as it goes on. Whoever can't be reached any more (a terminal that
-/// is gone) is no reason to end a run: errors of writing are the listener's own affair.
+/// It shows the run as it goes on. If it can't any more (a terminal that is gone) that is no reason
+/// to end the run: a listener handles its own write errors.
 trait Listener: Debug {
     /// Hears what has happened; `state` knows of it already.
     fn hear(&mut self, news: &News, state: &State);
 }
 
-/// Those who will hear of a run, ready before anything is made.
+/// The listeners to a run, ready before anything is made.
 #[derive(Debug)]
 pub struct Audience(Vec<Box<dyn Listener>>);
 

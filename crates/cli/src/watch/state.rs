@@ -37,10 +37,10 @@ pub struct State {
     pub machine: Machine,
     /// How many records there are.
     pub kept: u32,
-    /// Of each workload and contender, the trials.
+    /// The trials, by workload and contender.
     trials: BTreeMap<(String, String), Trials>,
     tally: Tally,
-    /// Of each workload: seconds in trials, and how many.
+    /// By workload: seconds in trials, and their number.
     walls: BTreeMap<String, (f64, u32)>,
     remaining: Vec<Remaining>,
     left: Left,
@@ -52,7 +52,7 @@ pub struct State {
 /// The trials of one contender in one workload. A run may have ten thousand.
 #[derive(Debug, Default)]
 struct Trials {
-    /// Whether it was measured, by round; of one that was run again the last.
+    /// Whether it was measured, by round; the last one if it was run again.
     measured: BTreeMap<u32, bool>,
     /// How many of these were measured, and how many failed.
     counts: [u32; 2],

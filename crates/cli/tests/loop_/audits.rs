@@ -279,7 +279,7 @@ fn memory_lies_on_no_disk() {
     scene.assert_nothing_left();
 }
 
-/// ext4 takes direct writes beyond the end of a file one by one, for each changes its size.
+/// ext4 takes direct writes beyond the end of a file one by one, because each changes its size.
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_depth_that_the_device_never_sees_is_noticed() {

@@ -465,7 +465,7 @@ fn what_the_work_leaves_to_be_read_is_a_file_of_some_size() {
     for (left, why) in [
         ("ln -s /dev/zero $FSVERDICT_FIGURES", "it is a link, and is not followed"),
         ("ln -s /etc/passwd $FSVERDICT_FIGURES", "it is a link, and is not followed"),
-        ("mkfifo $FSVERDICT_FIGURES", "it is no file"),
+        ("mkfifo $FSVERDICT_FIGURES", "it is not a file"),
         ("truncate -s 1T $FSVERDICT_FIGURES", "it has more than 16 MiB"),
     ] {
         let work = format!("rm -f $FSVERDICT_FIGURES; {left}");

@@ -247,7 +247,7 @@ fn what_works_on_between_its_turns_is_void() {
     let leak = leak.unwrap();
     assert!(turns["between_bytes"].as_u64().unwrap() > 1 << 20, "{turns:#}");
     assert_eq!(leak["severity"], "void");
-    assert!(text(&leak["evidence"]).contains("while it stood still"), "{leak:#}");
+    assert!(text(&leak["evidence"]).contains("while the contender stood still"), "{leak:#}");
     scene.assert_nothing_left();
 }
 

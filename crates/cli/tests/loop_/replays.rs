@@ -221,7 +221,7 @@ fn a_recording_is_a_plan_that_compares_file_systems() {
     let document = document.exits(1).json();
     for trial in list(&document["trials"]) {
         let (step, error) = failure(trial);
-        assert!(step == "work" && error.contains("calls did not give what they gave"), "{error}");
+        assert!(step == "work" && error.contains("calls gave something else than"), "{error}");
     }
     fs::remove_file(scene.path("mine.calls")).unwrap();
     let run = "run mine.toml --fs ext4,xfs --output none";
@@ -337,7 +337,7 @@ fn requests_that_fio_submits_are_replayed_one_by_one_and_said() {
     let mut arguments = vec!["record", "--output", "one.toml", "--below", "work", "--", "sh", "-c"];
     let work = format!("cd work && {job} > /dev/null");
     arguments.push(&work);
-    scene.fsverdict(&arguments).exits(0).says("256 calls one by one");
+    scene.fsverdict(&arguments).exits(0).says("256 calls of io_submit or io_uring one by one");
     assert_eq!(head(&scene, "one")["one_by_one"], 256);
     for trial in replayed(&scene) {
         let replayed = &trial["phases"][0]["replayed"];
@@ -371,7 +371,7 @@ fn requests_in_a_ring_are_read_there_and_replayed() {
         let mut arguments = vec!["record", "--output", "one.toml", "--below", "work"];
         let work = format!("cd work && {job}");
         arguments.extend(["--", "sh", "-c", &work]);
-        scene.fsverdict(&arguments).exits(0).says("calls one by one");
+        scene.fsverdict(&arguments).exits(0).says("calls of io_submit or io_uring one by one");
         let head = head(&scene, "one");
         let said: Value = serde_json::from_str(&scene.read("work/fio.json")).unwrap();
         let count = |what: &str| said["jobs"][0][what]["total_ios"].as_u64().unwrap();
@@ -533,7 +533,7 @@ fn what_can_not_be_recorded_is_said() {
         (&["record", "--output", "a.toml", "--", "true"], 2, "a.toml is there already"),
         (&["record"], 2, "<COMMAND>"),
         (&["record", "--output", "b.toml", "--from-iolog", "none"], 1, "none: No such file"),
-        (&["record", "--output", "b.toml", "--from-iolog", "a.calls"], 1, "no iolog of fio"),
+        (&["record", "--output", "b.toml", "--from-iolog", "a.calls"], 1, "not an iolog of fio"),
         (&["record", "--output", "b.toml", "--iolog", "b", "--", "true"], 2, "NAME.iolog"),
         (&["record", "--from-recording", "none", "--iolog", "b.iolog"], 1, "none: No such file"),
         (&["record", "--from-recording", "a.calls"], 2, "--iolog <NAME.iolog>"),

@@ -114,7 +114,7 @@ fn a_run_whose_folder_was_removed_is_put_back_all_the_same() {
     scene.assert_nothing_left();
 }
 
-/// Without settings, for two of these may not be under way at once.
+/// Without settings, because two of these may not be under way at once.
 fn quietly_started(scene: &Scene, folder: &str) -> Started {
     let plan = PLAN.replace(", sysctl = { \"vm.vfs_cache_pressure\" = 77 }", "");
     let plan = scene.write("quiet.toml", &plan);

@@ -123,7 +123,7 @@ fn words_that_name_a_device_or_set_more_than_storage_are_refused() {
     }
     refused("file_system = \"zfs\", mkfs = [\"-R\", \"x\"]", other);
     refused("file_system = \"zfs\", mount = [\"altroot=/x\"]", other);
-    let more = "which is more than storage";
+    let more = "which affects more than storage";
     let stays = "net.ipv4.ip_forward";
     for name in ["kernel.core_pattern", "kernel/modprobe", "fs.binfmt_misc.register", stays] {
         refused(&format!("file_system = \"ext4\", sysctl = {{ \"{name}\" = \"|/x\" }}"), more);

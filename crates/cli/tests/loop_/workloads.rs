@@ -211,7 +211,7 @@ fn a_setup_makes_the_tree_and_a_source_that_is_none_is_refused() {
     }
     let words = ["run", "--fs", "ext4,xfs", "--tree", "source=/no/such"];
     let done = scene.fsverdict(&words).exits(1);
-    let says = "workload \"tree\": the source /no/such is no directory";
+    let says = "workload \"tree\": the source /no/such is not a directory";
     assert!(done.stderr.contains(says), "{}", done.stderr);
     scene.assert_nothing_left();
 }

@@ -64,7 +64,7 @@ fn what_has_become_slower_ends_with_status_4() {
     run_plan(&scene, "before", PLAN);
     run_plan(&scene, "after", &slowed());
     let done = compare(&scene, "").exits(4);
-    let says = "wall_time: beside plain, tuned is slower than before, 0.8";
+    let says = "wall_time: relative to plain, tuned is slower than before, 0.8";
     assert!(done.stdout.contains(says), "{}", done.stdout);
     let itself = "The others themselves\n  work, wall_time: tuned ";
     assert!(done.stdout.contains(itself), "{}", done.stdout);
@@ -122,7 +122,8 @@ fn what_is_open_passes_only_where_that_is_allowed_and_says_what_it_would_miss() 
     let done = compare(&scene, "").exits(0);
     let sentence = "this pair of runs would miss a regression of 10% in 9";
     assert!(done.stdout.contains(sentence), "{}", done.stdout);
-    assert!(done.stdout.contains("to be called equivalent, if nothing has"), "{}", done.stdout);
+    let needed = " rounds each would show them equivalent";
+    assert!(one_line(&done.stdout).contains(needed), "{}", done.stdout);
     // The answer comes first, with what would not have been seen.
     let answer = "Passes (slower, failed, lost, terms). after against before 1 of 1 is undecided. \
                   plain itself is ";
@@ -140,7 +141,7 @@ fn what_is_open_passes_only_where_that_is_allowed_and_says_what_it_would_miss() 
     run_plan(&scene, "calm", PLAN);
     run_plan(&scene, "again", PLAN);
     let same = scene.run("compare calm again --regression 6%").exits(0);
-    let answer = "1 of 1 is within 5% of before beside plain. Measured apart";
+    let answer = "1 of 1 is within 5% of before relative to plain. Measured apart";
     assert!(one_line(&same.stdout).contains(answer), "{}", same.stdout);
     let same = scene.run("compare calm again --regression 6% --format json").exits(0).json();
     assert!(list(&same["changes"])[0]["missed"].as_f64() > Some(0.5), "{same}");
@@ -183,9 +184,9 @@ fn a_slower_machine_is_no_slower_contender() {
     let plan = scene.read("after/plan.toml").replace("plain = 0.5", "plain = 1.0");
     scene.write("after/plan.toml", &plan);
     let done = compare(&scene, "").exits(0);
-    assert!(done.stdout.contains("tuned is what it was"), "{}", done.stdout);
-    let says = "1 of 1 is within 5% of before beside plain. plain itself is 0.50 times as fast as \
-                before at 1 of 1 figures.";
+    assert!(done.stdout.contains("tuned is as before"), "{}", done.stdout);
+    let says = "1 of 1 is within 5% of before relative to plain. plain itself is 0.50 times as \
+                fast as before at 1 of 1 figures.";
     assert!(one_line(&done.stdout).contains(says), "{}", done.stdout);
     let done = compare(&scene, "--fail-on slower,reference").exits(4);
     done.says("fails: work, wall_time: plain ");
@@ -244,7 +245,7 @@ fn what_disappears_does_not_pass_the_gate() {
     run_plan(&scene, "after", &seeded(PLAN, 12));
     let done = compare(&scene, "").exits(4).says("fails: work, third: the run does not hold it");
     let answer = "Fails: work, third: the run does not hold it. after against before 1 of 2 is \
-                  lost, 1 is within 5% of before beside plain.";
+                  lost, 1 is within 5% of before relative to plain.";
     assert!(one_line(&done.stdout).starts_with(answer), "{}", done.stdout);
     let markdown = compare(&scene, "--format markdown").exits(4).stdout;
     let first = "# after against before\n\n**Fails: work, third: the run does not hold it.**\n";
@@ -271,7 +272,7 @@ fn speed_that_was_bought_with_the_journal_does_not_pass_the_gate() {
     let terms = compare(&scene, "--format json").exits(4).json()["terms"].clone();
     assert_eq!((list(&terms["now"]).len(), list(&terms["before"]).len()), (1, 0), "{terms}");
     let back = scene.run("compare after before --fail-on terms").exits(0).stdout;
-    assert!(one_line(&back).contains("Before on other terms than now: tuned (^has"), "{back}");
+    assert!(one_line(&back).contains("The baseline was on other terms: tuned (^has"), "{back}");
 }
 
 #[test]
@@ -409,7 +410,7 @@ fn what_the_run_lacks_is_listed_and_planned() {
     let before = scene.run("advise run --for mail").exits(0).stdout;
     let says = "fsverdict advise run --for mail --plan mail.toml";
     assert!(before.contains(says), "{before}");
-    let says = "No advice on mail yet: the run “run” did not measure what decides, mails \
+    let says = "No advice on mail yet: the run “run” did not measure what decides: mails \
                 delivered, each synced.";
     let flat = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(says), "{}", done.stdout);
@@ -421,9 +422,9 @@ fn what_the_run_lacks_is_listed_and_planned() {
     assert!(done.stdout.contains("tuned is the best here for mail as"), "{}", done.stdout);
     assert!(!done.stdout.contains("Not measured"), "{}", done.stdout);
     let done = scene.run("advise mail --for containers --format markdown").exits(0);
-    assert!(done.stdout.contains("did not measure what decides, layers"), "{}", done.stdout);
+    assert!(done.stdout.contains("did not measure what decides: layers"), "{}", done.stdout);
     let done = scene.run("advise mail --for web").exits(0);
-    assert!(done.stdout.contains("by 4 of 6 of what counts"), "{}", done.stdout);
+    assert!(done.stdout.contains("by a weight of 4 of 6"), "{}", done.stdout);
     scene.run("advise mail --for games").exits(2).says("no use is called \"games\"");
     scene.run("advise mail").exits(2).says("--for <USE>");
     let file = scene.write("use.toml", &purpose(-1.0));

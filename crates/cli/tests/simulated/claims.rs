@@ -81,7 +81,7 @@ fn a_run_gives_each_of_the_seven_answers() {
     }
     assert!(text(&answered[5]["why"]).starts_with("A7: the caches could not be dropped"));
     let counted = "1 of 7 claims holds, 1 in direction, 1 does not, 1 claims a difference \
-                   where any is too small to matter";
+                   that is too small to matter";
     for format in ["text", "markdown", "html"] {
         let shown = scene.run(&format!("report run --format {format}")).exits(0).stdout;
         let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -130,7 +130,7 @@ fn compare_answers_the_claims_of_the_baseline_by_both_runs() {
     scene.run("compare before after --fail-on failed").exits(0);
     let fails = "fails: “is fast”: holds in the baseline, holds in direction now: the interval ex";
     let done = scene.run("compare before after --fail-on claim").exits(4).says(fails);
-    let says = "Of 2 claims 1 is refuted now, and the baseline did not refute it.";
+    let says = "1 of 2 claims is refuted now; the baseline did not refute it.";
     assert!(one_line(&done.stdout).contains(says), "{}", done.stdout);
     let listed = "The baseline's claims\n  “is fast”: holds in the baseline, holds in dir";
     assert!(done.stdout.contains(listed), "{}", done.stdout);
@@ -196,7 +196,7 @@ fn a_claim_of_what_is_not_there_is_refused_before_the_first_trial() {
         &claim("x", "tuned", "is = \"better\"\nmetric = \"wal_time\""),
         "no metric \"wal_time\"",
     );
-    refused(&claim("x", "tuned", ""), "in no way or in two");
+    refused(&claim("x", "tuned", ""), "must say once how the two compare");
     // What the command line leaves out is said, and the rest is run.
     scene.write("plan.toml", &format!("{PLAN}{}", claims()));
     let done = scene.run("run plan.toml --fs ext4,xfs --output less --json -").exits(0);

@@ -256,7 +256,7 @@ fn a_strangers_run_of_pipes_and_devices_holds_nobody_up() {
     symlink("/dev/zero", scene.path("run/plan.toml")).unwrap();
     for line in ["report run", "audit run", "run --resume run", "compare run run"] {
         let done = scene.run(line);
-        assert!(done.stderr.contains("it is no plain file"), "{line}: {}", done.stderr);
+        assert!(done.stderr.contains("it is not a plain file"), "{line}: {}", done.stderr);
     }
     scene.run("clean run").exits(0);
 }

@@ -40,7 +40,7 @@ fn what_differs_stands_on_top_and_verdicts_side_by_side() {
     assert!(lines[2].starts_with("2 comparisons with verdicts of more"), "{shown}");
     let shown = unwrapped(&shown);
     let answer = "2 comparisons with verdicts of more than one run: 1 with the same verdict, 1 \
-                  that turned round. tuned against plain at work's wall_time: better in old, \
+                  in opposite directions. tuned against plain at work's wall_time: better in old, \
                   worse in new.";
     assert!(shown.contains(answer), "{shown}");
     let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("{text:?} is not in\n{shown}"));

@@ -31,7 +31,7 @@ fn a_run_whose_limits_counted_bios_goes_on_no_more() {
     age(&scene, "run");
     for command in ["run --resume run", "run --resume run --rounds 9 --dry-run"] {
         let refused = scene.run(command).exits(2);
-        let says = "the run's limits counted bios in the rounds so far, and count requests by now. \
+        let says = "the run's limits counted bios in the rounds so far, and now count requests. \
                     New rounds would not match these: begin anew with fsverdict run run/plan.toml";
         refused.says(says);
     }

@@ -237,7 +237,7 @@ fn a_damaged_pack_is_told_from_a_wrong_one() {
     let done = scene.run("history .").exits(0);
     assert!(!done.stderr.contains("other.tar.gz"), "{}", done.stderr);
     let error = scene.run("report other.tar.gz").exits(1).stderr;
-    assert!(error.contains("which is no file below a folder"), "{error}");
+    assert!(error.contains("which is not a file below a folder"), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 

@@ -50,7 +50,7 @@ fn a_change_is_found_with_the_run_and_the_kernel_it_came_with() {
     assert!(shown.starts_with(answer), "{shown}");
     assert!(shown.contains("\n12 runs from 2026-03-01 to 2026-03-12\n"), "{shown}");
     assert!(shown.contains("kernel 6.1, 6.12"), "{shown}");
-    let sentence = "wall_time: tuned against plain is worse since 2026-03-07 (7), 0.8";
+    let sentence = "wall_time: tuned against plain has been worse since 2026-03-07 (7), 0.8";
     let whole = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(whole.contains(sentence), "{shown}");
     assert!(whole.contains("with it came: kernel (6.1 before, 6.12 then)."), "{shown}");
@@ -58,7 +58,7 @@ fn a_change_is_found_with_the_run_and_the_kernel_it_came_with() {
     let html = scene.run("history nightly --format html").exits(0).stdout;
     for part in [
         "<h1>work over 12 runs</h1>",
-        "tuned against plain is worse at wall_time since 2026-03-07 (0.80×).",
+        "tuned against plain has been worse at wall_time since 2026-03-07 (0.80×).",
         "kernel (6.1 before, 6.12 then)",
         "<title>kernel 6.12</title>",
         "scope=\"row\">6.12</th>",

@@ -48,7 +48,7 @@ fn an_arm64_kernel_is_compared_with_this_machines_kind() {
     let kernel = run(&["kernels", "get", "6.1", "--arch", "arm64"]).exits(0);
     assert!(kernel.stdout.contains("-cloud-arm64 /"), "{}", kernel.stdout);
     let wrong = env!("CARGO_BIN_EXE_fsverdict");
-    run(&[&tools[..], &[wrong]].concat()).exits(1).says("is no program for arm64");
+    run(&[&tools[..], &[wrong]].concat()).exits(1).says("is not a program for arm64");
     run(&[&tools[..], &[guests.to_str().unwrap()]].concat()).exits(0);
     let missing = "run --kernel 6.1:arm64 --fs jfs,ext4 --size 64M --output other -- true";
     let missing: Vec<&str> = missing.split(' ').collect();

@@ -410,7 +410,7 @@ fn what_place_vm_lacks_is_said_with_the_way_out() {
     let file = scene.write("bzImage", "no kernel");
     if has_qemu {
         run(&["--kernel", "1.2"], &path).says("no kernel 1.2 here: fsverdict kernels get 1.2");
-        run(&["--kernel", &file], &path).says("it is no bzImage");
+        run(&["--kernel", &file], &path).says("it is not a bzImage");
     } else {
         run(&["--kernel", "1.2"], &path).says("apt-get install qemu-system-x86");
     }

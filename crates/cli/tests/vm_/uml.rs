@@ -253,7 +253,7 @@ fn an_fsync_takes_what_a_layer_makes_it_wait() {
     assert!(latency_ns >= 4.0 * 190e6, "{latency_ns}: {trial:#}");
     let findings = list(&document["findings"]);
     let a28 = findings.iter().find(|it| it["audit"] == "A28").unwrap();
-    assert!(text(&a28["evidence"]).contains("what the layer delay makes them wait"), "{a28:#}");
+    assert!(text(&a28["evidence"]).contains("as long as the layer delay makes them"), "{a28:#}");
     scene.assert_nothing_left();
 }
 
@@ -277,11 +277,11 @@ fn what_it_can_not_do_is_said_before_the_first_trial() {
     };
     refused("", &["--kernel", "6.1"], "has a kernel of its own: that takes --place vm");
     refused("", &["--vm-append", "quiet"], "has parameters for its kernel: that takes --place vm");
-    refused("", &["--vm-qemu", "-cpu max"], "options for QEMU: a User Mode Linux is none");
+    refused("", &["--vm-qemu", "-cpu max"], "options for QEMU: a User Mode Linux takes none");
     refused("", &["--untrusted"], "runs in virtual machines of QEMU: leave --place out");
     refused("", &["--devices", "8"], "8 devices: a User Mode Linux has room for 7");
     refused("vm = { processors = 2 }", &[], "2 processors: a User Mode Linux has one: write");
-    refused("bed = { limits = { iops = 9 } }", &[], "does not hold its disks down to them");
+    refused("bed = { limits = { iops = 9 } }", &[], "does not limit its disks");
     refused("vm = { memory = \"9000G\" }", &[], "/dev/shm has ");
     // All there is, whatever others have of it now: there is none for what comes along.
     let (_, all_bytes, _) = fsverdict_host::sys::room("/dev/shm".as_ref()).unwrap();
@@ -443,7 +443,7 @@ fn one_can_look_around_in_it() {
     shell.typed(b"exit\r");
     shell.wait().exits(0);
     // Its kernel is a process of this machine's, which the work may take over.
-    scene.run("vm shell run").exits(2).says("allow it by --place uml");
+    scene.run("vm shell run").exits(2).says("allow it with --place uml");
     assert!(said().contains("Trial 1 has failed at work: "), "{}", said());
     scene.assert_nothing_left();
 }

@@ -75,7 +75,7 @@ fn a_file_of_the_host_is_given_by_the_command_line_or_not_at_all() {
     for (name, shown) in [(".", "plan"), ("notes", "notes")] {
         let beside = format!("replay = {{ recording = \"{name}\" }}");
         let refused = untrusted(&scene, &beside, &[]).exits(2);
-        refused.says(&format!("{shown} is no recording"));
+        refused.says(&format!("{shown} is not a recording"));
     }
     scene.assert_nothing_left();
 }

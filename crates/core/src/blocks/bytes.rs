@@ -1,7 +1,7 @@
 //! Numbers in bytes, and bytes from a device.
 //!
-//! What lies beyond the end of a slice reads as zero, which no structure takes for a pointer: so no
-//! input can make a reader panic.
+//! Beyond the end of a slice all reads as zero, which no structure takes for a pointer: so no input
+//! can make a reader panic.
 
 use std::io;
 
@@ -56,7 +56,7 @@ pub fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(array(bytes, at))
 }
 
-/// 64 bits of which two little-endian halves lie apart.
+/// 64 bits in two little-endian halves that are not adjacent.
 pub fn halves(bytes: &[u8], low_at: usize, high_at: usize) -> u64 {
     u64::from(le32(bytes, high_at)) << 32 | u64::from(le32(bytes, low_at))
 }

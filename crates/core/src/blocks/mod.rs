@@ -2,12 +2,12 @@
 //!
 //! [`Map::of`] finds out which file system a device holds and reads its structures once: what is
 //! where, which file has it, and what the journal holds. [`Map::what`] then tells what any bytes
-//! are; [`Map::what_with`] takes what was written there into account as well, since a journal, and
-//! metadata that names itself (XFS, Btrfs), are told best from their own bytes; so are blocks that
-//! ZFS has freed. What no structure names is unknown.
+//! are; [`Map::what_with`] also uses the data written there, because a journal, self-describing
+//! metadata (XFS, Btrfs), and blocks that ZFS has freed are best recognised by their own bytes.
+//! What no structure names is unknown.
 //!
-//! The device is a [`ReadAt`], so nothing here opens a file. No input makes a reader panic or go on
-//! for ever: numbers that lead out of the device are passed over, and no block is walked twice.
+//! The device is a [`ReadAt`], so nothing here opens a file. No input makes a reader panic or loop
+//! for ever: numbers that lead out of the device are skipped, and no block is walked twice.
 
 mod btrfs;
 mod bytes;
@@ -124,8 +124,8 @@ impl Map {
         }
     }
 
-    /// Who asks saw nothing written after the uberblock at place `slot` of a ring of ZFS: what a
-    /// later transaction group wrote says nothing of what was in its place before.
+    /// The caller saw no writes after the uberblock at place `slot` of a ring of ZFS: writes of a
+    /// later transaction group say nothing of what was in their place before.
     pub fn end_with_uberblock(&mut self, slot: u32) {
         if let Written::Zfs(past) = &mut self.written {
             past.end(slot);

@@ -11,8 +11,8 @@ use super::what::What;
 pub struct Spans(BTreeMap<u64, (u64, What)>);
 
 impl Spans {
-    /// Claims `length` bytes from `offset` where nothing was claimed before. Gives the number of
-    /// bytes that are new: none tells a walk that it has been there.
+    /// Claims `length` bytes from `offset` where nothing was claimed before. Returns how many bytes
+    /// are new: 0 tells a walk that it has been there.
     pub fn claim(&mut self, offset: u64, length: u64, what: What) -> u64 {
         let end = offset.saturating_add(length);
         let gaps = self.gaps(offset, end);

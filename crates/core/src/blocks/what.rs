@@ -28,7 +28,7 @@ impl fmt::Display for Inode {
     }
 }
 
-/// For accounts: the kinds of blocks that are told apart in sums.
+/// For accounts: the kinds of blocks that have sums of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// What files hold.
@@ -145,9 +145,9 @@ pub enum Pool {
         /// Which one.
         copy: u8,
     },
-    /// A place in the ring of uberblocks of a label, each of which ends a transaction group.
+    /// A place in a label's ring of uberblocks; each of them ends a transaction group.
     Uberblock {
-        /// Of which label.
+        /// The label's number.
         copy: u8,
         /// Which place.
         slot: u32,
@@ -201,7 +201,7 @@ pub enum GroupTree {
     Inodes,
     /// Chunks with free inodes (finobt).
     FreeInodes,
-    /// Who owns which blocks (rmapbt).
+    /// The owners of blocks (rmapbt).
     Owners,
     /// How often shared blocks are referred to (refcountbt).
     References,
@@ -214,7 +214,7 @@ pub enum BtrfsTree {
     Root,
     /// Which logical addresses lie where on the devices.
     Chunk,
-    /// What is allocated, and to whom.
+    /// Allocated space, with its owner.
     Extent,
     /// What of the devices is allocated.
     Device,

@@ -1,8 +1,8 @@
 //! The plan and the records so far give the next round, or the end.
 //!
-//! [`next_round`] is pure: the same plan, seed and records give the same answer, so that a run
-//! can be resumed from its records alone and the whole loop runs on a simulated host. A
-//! [`Campaign`] gives that answer after each record without reading those before it again.
+//! [`next_round`] is pure: the same plan, seed and records give the same answer, so that a run can
+//! be resumed from its records alone and the whole loop runs on a simulated host. A [`Campaign`]
+//! gives that answer after each record without reading the earlier ones again.
 
 mod remaining;
 mod slots;
@@ -172,8 +172,9 @@ impl<'a> Campaign<'a> {
         Next::End(Stop::Settled)
     }
 
-    /// What is still missing of the rounds that are run again, whole for their workload: those with
-    /// a void trial, once each, where most rounds of the workload have none and it was an accident.
+    /// What is still missing of the rounds that are run again, complete for their workload: rounds
+    /// with a void trial, once each, if most rounds of the workload have none, so that it was an
+    /// accident.
     fn repeated(&self) -> Vec<Slot> {
         let mut slots: Vec<Slot> = Vec::new();
         for (place, workload) in self.judge.plan().workloads.iter().enumerate() {

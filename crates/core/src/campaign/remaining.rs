@@ -1,4 +1,4 @@
-//! How much of a run is still to come: for who waits, not for what is run next.
+//! How much of a run is still to come: for a person who waits, not for choosing what to run next.
 
 use crate::judge::{FIRST_LOOK, Undecided};
 use crate::model::{Comparison, Plan, Workload};
@@ -20,8 +20,8 @@ pub struct Remaining {
     pub trials_likely: Option<u32>,
 }
 
-/// What is still to come of each workload that is not settled yet, by what is `open` after the
-/// trials of `tally`.
+/// What is still to come of each workload that is not settled yet, by what is `open` after
+/// `tally`'s trials.
 pub fn remaining(plan: &Plan, open: Open, tally: &Tally) -> Vec<Remaining> {
     let Ok(wanted) = wanted(plan, open, tally) else { return Vec::new() };
     let of = |(workload, contenders): (&Workload, Vec<String>)| {
@@ -31,7 +31,7 @@ pub fn remaining(plan: &Plan, open: Open, tally: &Tally) -> Vec<Remaining> {
         let count = |name: &String| in_round?.get(name.as_str()).copied();
         let done = contenders.iter().filter_map(count).map(|count| count as usize).sum();
         let a_round = contenders.len();
-        // Of the round under way only what is missing.
+        // For the round under way only the missing trials.
         let under_way = if round > 0 { a_round.saturating_sub(done) } else { 0 };
         let trials = |last: u32| {
             let more = last.saturating_sub(round) as usize * a_round;

@@ -1,4 +1,4 @@
-//! A campaign that takes its records one by one says what all of them say at once.
+//! A campaign that takes its records one by one gives the same answer as from all at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -73,7 +73,7 @@ fn plain_undecided(
     let open = open.filter(|it| !is_hopeless(it));
     let undecided = |it: &Answered| {
         let entrants = it.claim.compared(plan).unwrap().entrants();
-        // It is for who waits, and not for what is run next.
+        // It is for a person who waits, not for choosing what to run next.
         Undecided { entrants, settled_after: None }
     };
     open.map(undecided).collect()

@@ -1,4 +1,4 @@
-//! Who still takes part: what the verdicts so far leave open.
+//! Which contenders still take part: what the verdicts so far leave open.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ pub fn wanted<'a>(
     }
 }
 
-/// Somebody who is still measured has an open comparison at some workload.
+/// A contender that is still measured has an open comparison at some workload.
 fn is_any_open(plan: &Plan, has: impl Fn(&str, &str) -> bool, tally: &Tally) -> bool {
     plan.workloads.iter().any(|workload| {
         let goes_on = |name: &str| !tally.gives_up(&workload.name, name);
@@ -82,8 +82,8 @@ fn is_any_open(plan: &Plan, has: impl Fn(&str, &str) -> bool, tally: &Tally) -> 
 }
 
 impl<'o> Open<'o> {
-    /// The undecided claims of which further rounds can hold all that is compared: nobody is given
-    /// up or out of the race.
+    /// The undecided claims that further rounds can answer: none of their contenders is given up or
+    /// beaten.
     pub fn answerable(self, plan: &Plan, tally: &Tally) -> impl Iterator<Item = &'o Undecided> {
         let is_out = move |(workload, name): &Entrant| {
             let is_beaten = |it: &Comparison| {

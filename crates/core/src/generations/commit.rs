@@ -1,7 +1,7 @@
 //! What a commit puts into the journal: descriptors with the blocks that they name, a flush, the
 //! commit, and a flush, for a disk that has no FUA (fs/jbd2/commit.c,
-//! `jbd2_journal_commit_transaction`, `journal_submit_commit_record`). That is so since Linux
-//! 2.6.37 took barriers away.
+//! `jbd2_journal_commit_transaction`, `journal_submit_commit_record`), since Linux 2.6.37 removed
+//! barriers.
 
 use super::request::{flush, write};
 use super::version::Version;
@@ -30,9 +30,9 @@ pub fn entries(modelled: &Modelled, files: &[u64]) -> Vec<Entry> {
     entries
 }
 
-/// The blocks of metadata that the writes have changed, by what they are: of each file at least its
-/// times. A new block takes a bit in a bitmap and a number in its group's descriptor. While
-/// allocation is delayed only the synced file has got one.
+/// The blocks of metadata that the writes have changed, by what they are: for each file at least
+/// its times. A new block takes a bit in a bitmap and changes a number in its group's descriptor.
+/// With delayed allocation only the synced file has one.
 fn changed(modelled: &Modelled, files: &[u64]) -> Vec<(&'static str, u64)> {
     let each = modelled.options.block_bytes / INODE_BYTES;
     let [first, last] = [files.first(), files.last()].map(|it| it.map_or(0, |it| it / each));

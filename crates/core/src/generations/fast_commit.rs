@@ -1,4 +1,4 @@
-//! What a fast commit puts into the journal: what has changed of each inode, in tags, one after the
+//! What a fast commit puts into the journal: the changes of each inode, in tags, one after the
 //! other (fs/ext4/fast_commit.c, `ext4_fc_perform_commit`; fs/ext4/fast_commit.h). Every file that
 //! was written to since the last commit is in it.
 

@@ -1,14 +1,14 @@
-//! Whose data a commit writes: the files on its transaction's list (`t_inode_list`), before
-//! anything goes into the journal (fs/jbd2/commit.c, `journal_submit_data_buffers`). Who puts a
+//! The files whose data a commit writes: those on its transaction's list (`t_inode_list`), before
+//! anything goes into the journal (fs/jbd2/commit.c, `journal_submit_data_buffers`). What puts a
 //! file there has changed twice.
 //!
 //! What a commit writes of a file on the list has changed, too: all of its dirty pages; from Linux
-//! 4.7 on nothing of a file whose delayed blocks writing back has just allocated, for that has
+//! 4.7 on nothing of a file whose delayed blocks were just allocated by writeback, because that has
 //! written them ("ext4: do not ask jbd2 to write data for delalloc buffers"); from 5.3 on only the
 //! bytes that were listed ("jbd2: introduce jbd2_inode dirty range scoping"). Here a file has one
-//! dirty piece, and so these differ in nothing. Nor does it matter that blocks are allocated as not
-//! yet written where allocation is delayed, since 5.6 by default (244adf6426ee, "ext4: make
-//! dioread_nolock the default"): such files are not listed, and need not be, for the fsync has
+//! dirty piece, so that these do not differ. It does not matter either that with delayed allocation
+//! blocks are allocated as unwritten, since 5.6 by default (244adf6426ee, "ext4: make
+//! dioread_nolock the default"): such files are not listed, and need not be, because the fsync has
 //! written the only one.
 
 use super::Modelled;

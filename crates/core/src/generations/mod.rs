@@ -1,15 +1,15 @@
-//! What ext4 and its journal have the disk write for an fsync, generation by generation: a model of
-//! kernels that nobody has to boot.
+//! What ext4 and its journal have the disk write for an fsync, generation by generation: a model,
+//! so that no kernel has to be booted.
 //!
 //! The work is that of [`FsyncCase`]: files are written, the last of them is synced, and nothing
-//! was dirty before. Which kernel does what stands in three files: whose data a commit writes in
+//! was dirty before. Three files say which kernel does what: whose data a commit writes is in
 //! `lists.rs`, what it puts into the journal in `commit.rs`, and what a fast commit puts there in
 //! `fast_commit.rs`. All else is the same since Linux 3.2: the fsync itself writes the file's own
 //! data and waits for it (fs/ext4/fsync.c, `ext4_sync_file`), then a commit begins.
 //!
-//! Left out is what an fsync does once after a mount, the superblocks of the file system and the
-//! journal, and what ext4 may do by its timers meanwhile. Recorded runs are right where they
-//! differ; a test has the model beside all that are published.
+//! Left out are what an fsync does once after a mount, the superblocks of the file system and the
+//! journal, and what ext4's timers may do meanwhile. Where they differ, recorded runs are right; a
+//! test compares the model with all published ones.
 
 mod commit;
 mod fast_commit;
@@ -39,7 +39,7 @@ const BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Unmodelled {
     /// No version.
-    #[error("{0:?} is no version of Linux: name one as 3.8 or 4.6.2")]
+    #[error("{0:?} is not a version of Linux: name one as 3.8 or 4.6.2")]
     NoVersion(String),
     /// Before the first generation.
     #[error("the model begins with Linux 3.2, and {0} is older")]

@@ -1,4 +1,4 @@
-//! Requests as the model has them: what they write, and nothing of where.
+//! The model's requests: what they write, but not where.
 
 use crate::model::trace::{Entry, Kind, Op, Part, SECTOR_BYTES};
 

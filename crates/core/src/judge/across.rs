@@ -1,11 +1,12 @@
-//! Two runs that were measured apart: how the ratio to a reference that both hold has changed.
+//! Two runs that were measured apart: how the ratio to a common reference has changed.
 //!
-//! Rates of two runs are never compared: another hour, kernel or neighbour would be taken for the
-//! contender. In each run the contender's ratio to the reference is a mean of paired differences,
-//! as ever, and the two means are independent: [`apart`](super::apart) has what they tell.
+//! Rates of two runs are never compared: the effect of another hour, kernel or neighbour would be
+//! taken for the contender's. In each run the contender's ratio to the reference is a mean of
+//! paired differences, as always, and the two means are independent: [`apart`](super::apart) judges
+//! them.
 //!
-//! What could not be compared is never silent: who failed, who has too few rounds, what was left
-//! out. A gate decides by that, too.
+//! Whatever could not be compared is reported: contenders that failed, that have too few rounds,
+//! what was left out. A gate decides by that, too.
 
 use std::collections::BTreeMap;
 
@@ -79,8 +80,8 @@ pub fn across(baseline: Side, run: Side, asked: &Asked) -> Result<Across, Incomp
     })
 }
 
-/// What two runs say of each other before any change between them is known, for those who measure
-/// it anew: whole works and contenders that the run does not hold are lost all the same.
+/// The comparison of two runs before any change between them is known, for callers that measure
+/// again: whole workloads and contenders that the run lacks are listed all the same.
 pub fn before_changes(baseline: Side, run: Side, asked: &Asked) -> Across {
     let noticed = [baseline, run].map(|it| noticed(it.plan, it.records));
     let judged = run.plan.judged_as(baseline.plan);
@@ -132,7 +133,7 @@ fn notes(baseline: Side, run: Side, asked: &Asked) -> Vec<String> {
         }
     }
     if baseline.run.started > run.run.started {
-        notes.push("The baseline started later than the run: are they the right way round?".into());
+        notes.push("The baseline started later than the run: are the two swapped?".into());
     }
     notes
 }
@@ -165,7 +166,7 @@ fn judged_otherwise(baseline: &Plan, own: &Plan, asked: &Asked) -> Vec<String> {
         way(&what, judged.primary().join(", "), own.primary().join(", "));
     }
     if other.len() > WORKS_NAMED {
-        ways.push(format!("other metrics at {} more works", other.len() - WORKS_NAMED));
+        ways.push(format!("other metrics at {} more workloads", other.len() - WORKS_NAMED));
     }
     match ways.is_empty() {
         true => Vec::new(),
@@ -173,8 +174,8 @@ fn judged_otherwise(baseline: &Plan, own: &Plan, asked: &Asked) -> Vec<String> {
     }
 }
 
-/// On what other terms contenders were measured that both plans hold: what each gives up itself in
-/// one run and not in the other. Whom it was measured beside changes nothing of that.
+/// The terms that changed for contenders of both plans: what each gives up itself in one run and
+/// not in the other, whichever contenders it was measured with.
 fn other_terms(baseline: Side, run: Side) -> OtherTerms {
     let sides = [baseline, run];
     let is_held = |name: &String| sides.iter().all(|it| it.plan.contender(name).is_some());
@@ -206,7 +207,7 @@ fn one_machine(baseline: Side, run: Side) -> Result<(), Incomparable> {
     Err(Incomparable::Machines { what: what.into(), baseline: value(baseline), run: value(run) })
 }
 
-/// Refuses runs of which not even the ratios mean the same.
+/// Refuses runs whose ratios don't even mean the same.
 fn alike(baseline: Side, run: Side) -> Result<(), Incomparable> {
     match terms::conditions(&[baseline, run]).into_iter().find(|it| !it.equal) {
         None => Ok(()),

@@ -1,11 +1,11 @@
 //! Which contender is the best for a use, by what a run has measured and by nothing else.
 //!
-//! In every round in which two contenders were measured in all that counts, their differences of
-//! ln(goodness) are added up by the weights: one figure a round, from trials beside one another.
-//! These figures are judged as those of a single metric are, for every two contenders, with the
-//! error shared over the pairs. So the intervals hold together, and the best is among those that
-//! nobody was found to beat. Intervals of single metrics are not added up: what two metrics of one
-//! trial have in common would be counted twice, or not at all.
+//! In every round where two contenders were measured in all that counts, their differences of
+//! ln(goodness) are added up by the weights: one figure a round, from trials close in time. These
+//! figures are judged like those of a single metric, for every two contenders, with the error
+//! shared over the pairs. So the intervals hold together, and the best is among those that none was
+//! found to beat. Intervals of single metrics are not added up: what two metrics of one trial have
+//! in common would be counted twice, or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,7 @@ pub fn advise(
     }
 }
 
-/// What is to be said of layers, where contenders differ in them.
+/// What to say of layers, if contenders differ in them.
 fn below(plan: &Plan, layers: &str) -> Option<Below> {
     let mut others = plan.stacks();
     others.retain(|stack| stack != layers);
@@ -119,8 +119,8 @@ fn flags(
     of_times.into_iter().chain(of_stack(plan, records, candidates, layers)).collect()
 }
 
-/// What is said of those on `layers` alone: beside others they would be on other terms, which are
-/// left out.
+/// The findings on contenders with `layers` only; those about unequal terms against others are left
+/// out.
 fn of_stack(plan: &Plan, records: &[Record], candidates: &[&str], layers: &str) -> Vec<Finding> {
     let mut alone = plan.clone();
     alone.contenders.retain(|it| it.stack() == layers);
@@ -264,7 +264,8 @@ fn unfit(
     }
     let zero = |it: &&Counted| it.workloads.iter().any(|work| is_zero(records, name, work, it));
     if let Some(zero) = counted.iter().find(zero) {
-        return Some(format!("its {} was 0 in some rounds, which has no ratio", zero.want.metric));
+        let metric = &zero.want.metric;
+        return Some(format!("its {metric} was 0 in some rounds, so there is no ratio"));
     }
     let whole = Scores::of(name, counted, records, Which::Latest);
     (!counted.is_empty() && whole.rounds.is_empty())
@@ -282,7 +283,7 @@ fn is_zero(records: &[Record], name: &str, workload: &str, it: &Counted) -> bool
 
 /// What one contender was measured to be.
 struct Scores {
-    /// Of the wants that count.
+    /// The weights of the wants that count.
     weights: Vec<f64>,
     /// By round: ln(goodness) in each of these wants; only rounds that are whole.
     rounds: BTreeMap<u32, Vec<f64>>,
@@ -394,8 +395,8 @@ fn verdict(standings: &[Standing], one: &str, other: &str) -> Verdict {
     found.unwrap_or(Verdict::Undecided)
 }
 
-/// Where all intervals hold, nobody beats the best: it is among those that nobody was found to
-/// beat by more than a trifle. If they are all as good as one another, any of them will do.
+/// If all intervals hold, none beats the best contender: it is among those that none was found to
+/// beat by more than the margin. If they are all as good as one another, any of them will do.
 fn answer(candidates: &[&str], standings: &[Standing]) -> Answer {
     let beats = |one: &str, other: &str| verdict(standings, one, other) == Verdict::Faster;
     let alike = |one: &str, other: &str| {
@@ -613,7 +614,7 @@ mod tests {
         assert!((ratio(0, "a") - 0.5).abs() < 0.02);
     }
 
-    /// Who is better, by a trifle or by more, is not taken for who is better by more.
+    /// Better by an open size is not taken for better by more than the margin.
     #[test]
     fn better_by_an_open_size_is_not_the_best() {
         let close = [("a", 1.03, 1.03), ("b", 1.0, 1.0), ("c", 0.5, 0.5)];

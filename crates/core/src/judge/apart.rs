@@ -1,19 +1,19 @@
-//! What two runs that were measured apart tell of a change: two samples of rounds, each of which
-//! may have ended when it looked settled.
+//! What two runs that were measured apart tell of a change: two samples of rounds. Each run may
+//! have ended when it looked settled.
 //!
 //! The change is the difference of the estimates that the two runs print, and its interval Welch's
 //! (Biometrika 34, 1947), with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946),
-//! from their standard errors. That takes the numbers of rounds for given. A run that stops as soon
-//! as its own verdict is settled stops more often where its rounds happen to agree; of plain means
+//! from their standard errors. That takes the numbers of rounds as given. A run that stops as soon
+//! as its own verdict is settled stops more often when its rounds happen to agree; with plain means
 //! the interval then misses up to twice as often as declared. The errors that allow for outlying
 //! rounds and for memory are wide enough for that: a test below simulates such runs.
 //!
 //! Metrics share the error as in one run, as those that they count as. The runs are independent, so
 //! that the covariances of a change are the sums of theirs.
 //!
-//! A change is *equivalent* where two one-sided tests rule out the margin on either side
-//! (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987): where the interval at
-//! twice the level lies within it. Only one of the two can be false.
+//! A change is *equivalent* if two one-sided tests rule out the margin on either side (Schuirmann,
+//! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987), so if the interval at twice the
+//! level is within it. Only one of the two can be false.
 
 use super::interval::{Course, Interval};
 use super::lane::Lane;
@@ -25,7 +25,7 @@ use crate::model::Verdict;
 /// The normal quantile that nine in ten stay under: eight in ten are within it on both sides.
 const EIGHT_IN_TEN: f64 = 1.281_55;
 
-/// More rounds are nobody's.
+/// No run has more rounds.
 const ROUNDS_MAX: u32 = 1_000;
 
 /// What the rounds of one run say of the difference of ln(goodness) to the reference.
@@ -33,7 +33,7 @@ const ROUNDS_MAX: u32 = 1_000;
 pub struct Rounds {
     /// Their mean.
     pub mean: f64,
-    /// Of one round: what makes the mean's error with so many.
+    /// That of one round; with `count` it gives the mean's error.
     pub variance: f64,
     /// How many they are.
     pub count: u32,
@@ -72,7 +72,7 @@ pub fn chance_of_each(runs: &[Lane; 2], metrics: usize, sharing: Sharing) -> f64
 #[derive(Clone, Copy, Debug)]
 pub struct Apart {
     runs: [Rounds; 2],
-    /// Of the interval: the chance that it misses.
+    /// The chance that the interval misses.
     level: f64,
     /// The standard error of the change, and its degrees of freedom.
     error: f64,
@@ -338,7 +338,7 @@ mod tests {
             lane
         };
         let of = |runs| chance_of_each(&runs, 2, Sharing::new(0.05, 2));
-        // Of two that have nothing in common both miss as often as one does, squared.
+        // Two independent ones both miss with the squared chance of one.
         let apart = 0.05 / (2.0 - 0.025);
         assert!((of([lane(1.0), lane(-1.0)]) - apart).abs() < 1e-6);
         assert!(of([lane(1.0), lane(1.0)]) > 0.045);

@@ -1,4 +1,4 @@
-//! Why one is slower, as far as counters tell: of what it pays more (METHODOLOGY, "Why one is
+//! Why one is slower, as far as counters tell: which costs are higher (METHODOLOGY, "Why one is
 //! slower").
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use crate::model::{
     Cause, CausePart, Comparison, Cost, Per, Phase, Record, Verdict, Workload, median,
 };
 
-/// What is less of all that is paid in the same coin explains nothing.
+/// A difference below this share of all costs of the same kind explains nothing.
 const WEIGHS: f64 = 0.1;
 /// Kinds of blocks that say nothing.
 const NAMELESS: [&str; 4] = ["free", "freed since", "unknown", "written again since"];
@@ -109,8 +109,8 @@ impl Pairs<'_> {
         self.each().flat_map(|[slower, _]| slower.costs.keys().copied()).collect()
     }
 
-    /// What is known of a cost, where the slower pays more of it by the judge's own interval, and
-    /// enough to weigh.
+    /// What is known of a cost, if the slower one's is higher by the judge's own interval, and by
+    /// enough to matter.
     fn found(&self, cost: Cost) -> Option<Found> {
         let paid = |bills: [&Bill; 2]| {
             let [slower, faster] = bills.map(|bill| bill.costs.get(&cost).copied());
@@ -180,8 +180,8 @@ fn medians(values: &[[f64; 2]]) -> Option<[f64; 2]> {
     Some([of(0)?, of(1)?])
 }
 
-/// Of a cost that is counted in bytes and in requests the one that is further apart; the furthest
-/// first.
+/// For a cost that is counted in bytes and in requests, the one that differs more; the largest
+/// difference first.
 fn apart(mut found: Vec<Found>) -> Vec<Found> {
     found.sort_by(|one, other| other.times().total_cmp(&one.times()));
     let coin = |cost: Cost| match cost {
@@ -229,8 +229,8 @@ mod tests {
     /// What a pays in each round.
     const OF_A: [u64; 3] = [10, 1 << 20, 100];
 
-    /// Of rounds in which b takes twice the time of a, and of which b pays what `costs` says of
-    /// each round.
+    /// The causes for rounds in which b takes twice the time of a, and b's costs in each round are
+    /// `costs`.
     fn named(costs: impl Fn(u32) -> [u64; 3]) -> Vec<Cause> {
         named_in(&plan(PLAN), |round| [OF_A, costs(round)])
     }

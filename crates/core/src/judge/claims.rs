@@ -1,9 +1,9 @@
 //! What a run says of the claims in its plan: one rule, from the intervals of the verdicts.
 //!
-//! The intervals of a workload hold together with the declared confidence, whoever reads them for
-//! whatever purpose. So claims share the error of the verdicts, and take none of their own. What no
-//! verdict compares, another metric, two works or two contenders beside the reference, has an
-//! interval of its own, and such claims of one workload share one more error.
+//! The intervals of a workload hold together with the declared confidence, whatever they are used
+//! for. So claims share the error of the verdicts, and take none of their own. What no verdict
+//! compares, another metric, two workloads or two contenders besides the reference, has an interval
+//! of its own, and such claims of one workload share one more error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +43,8 @@ pub struct Undecided {
 }
 
 /// The claims that are undecided. One whose direction is known is answered: its exact size would
-/// keep most runs going to their end. One is given up whose extrapolations lie so far apart that no
-/// rounds would decide it.
+/// keep most runs going to their end. A claim is given up if its extrapolations are so far apart
+/// that no rounds would decide it.
 pub(super) fn undecided(
     judge: &Judge,
     comparisons: &[Comparison],
@@ -85,7 +85,7 @@ struct Measured {
     low: f64,
     high: f64,
     rounds: u32,
-    /// What the ends come to after very many rounds: the ratio, unless it is extrapolated.
+    /// The interval's ends after very many rounds: the ratio, unless it is extrapolated.
     comes_to: [f64; 2],
 }
 
@@ -113,7 +113,7 @@ impl Measured {
         Measured { low, high, comes_to, ..self }
     }
 
-    /// Of the other contender against this one.
+    /// The measurement from the other contender's side.
     fn mirrored(self) -> Measured {
         let Measured { ratio, low, high, rounds, comes_to: [least, most] } = self;
         let comes_to = [1.0 / most, 1.0 / least];
@@ -133,7 +133,7 @@ impl Measured {
 /// Ratios that differ by less are the same.
 const EXACT: f64 = 1.0 + 1e-8;
 
-/// What an interval says of what is claimed; true: more rounds could change it.
+/// An interval's answer to a claim; true: more rounds could change it.
 ///
 /// A claim of a direction holds where its size is within the interval's reach and beyond the
 /// margin; its direction alone where that much is known and no more. It does not hold where the
@@ -206,8 +206,8 @@ impl Court<'_> {
         Answered { answer, open: answer == Answer::Undecided, why, ..blank }
     }
 
-    /// What zeros say, which have no ratio: the direction alone, where one of the two has nothing
-    /// in any round and the other surely more.
+    /// The answer for zeros, which have no ratio: only the direction, if one of the two has 0 in
+    /// every round and the other surely more.
     fn of_zeros(&self, side: Side, claim: &Claim, claimed: Claimed) -> Option<(Answer, String)> {
         let compared = claim.compared(self.judge.plan()).ok()?;
         let Compared { workload, than, metric, contender, against, growth } = &compared;
@@ -235,8 +235,8 @@ impl Court<'_> {
         Some((answer, format!("{why}: the direction is certain, and there is no ratio")))
     }
 
-    /// What was measured for a claim, if something was; or what keeps it from being answered: its
-    /// answer, and why.
+    /// What was measured for a claim, if anything was; or, if it can't be answered, its answer, and
+    /// why.
     fn measured(&self, claim: &Claim) -> Result<Option<Measured>, (Answer, String)> {
         if let Some(why) = &claim.not_measurable {
             return Err((Answer::NotMeasurableHere, why.clone()));
@@ -394,19 +394,21 @@ fn settled(blank: Answered, claimed: Claimed, measured: Measured, plan: &Plan) -
     let why = match answer {
         Answer::Holds => "the whole interval is within what is claimed".into(),
         Answer::HoldsInDirection if claimed.excludes(low, high) => {
-            "the interval excludes the size that is claimed".into()
+            "the interval excludes the claimed size".into()
         }
-        Answer::HoldsInDirection => "by how much is open".into(),
+        Answer::HoldsInDirection => "the size is open".into(),
         Answer::DoesNotHold if open => {
-            "the interval excludes the size that is claimed; its direction is open".into()
+            "the interval excludes the claimed size; the direction is open".into()
         }
-        Answer::DoesNotHold if claimed.excludes(low, high) => "the interval excludes it".into(),
+        Answer::DoesNotHold if claimed.excludes(low, high) => {
+            "the interval excludes the claim".into()
+        }
         Answer::DoesNotHold => format!("no difference in that direction reaches {margin}"),
         Answer::TooSmallToMatter if claimed.excludes(low, high) => {
-            format!("any difference is under {margin}, and not the one that is claimed")
+            format!("any difference is under {margin}, and not the claimed one")
         }
         Answer::TooSmallToMatter => format!("any difference is under {margin}"),
-        _ => "the interval has what is claimed and what is not".into(),
+        _ => "the interval fits the claim only in part".into(),
     };
     let measured = high.is_finite().then_some([ratio, low, high]);
     Answered { answer, open, measured, why, rounds_to_settle: more, ..blank }

@@ -10,8 +10,8 @@ use super::stopping::Rule;
 
 /// The judge of one plan: made once, asked after every round.
 ///
-/// It holds the stopping rules, which depend on nothing that is measured, and of which what takes
-/// part of a second is found at the first look.
+/// It holds the stopping rules. They do not depend on what is measured; the slow part of them, a
+/// fraction of a second, is computed at the first look.
 #[derive(Clone, Debug)]
 pub struct Judge {
     plan: Plan,
@@ -139,7 +139,7 @@ pub(super) fn shared(plan: &Plan, alpha: f64, metrics: usize) -> Shared {
     Shared::new(alpha, metrics, plan.judgement.rounds())
 }
 
-/// What makes workloads of `plan` void, for those who do not need its verdicts.
+/// The findings that make workloads of `plan` void, for callers that do not need its verdicts.
 pub(super) fn void(plan: &Plan, records: &[Record]) -> Vec<Finding> {
     audit::Audited::of(plan, records).voiding(plan, &duplicate_rules(plan))
 }
@@ -389,8 +389,8 @@ mod tests {
         assert!(compared.low < 1.0 && compared.high.unwrap() > 1.1, "{compared:?}");
     }
 
-    /// Twelve rounds of three, of which the middle one is `times` as good as the others; the second
-    /// metric scatters more.
+    /// Twelve rounds of three contenders; the middle one is `times` as good as the others; the
+    /// second metric scatters more.
     fn of_three(times: f64) -> Vec<Record> {
         let trial = |round: u32, place: u32| {
             let noise = 1.0 + f64::from((round * 7 + place * 3) % 5) / 1000.0;

@@ -1,5 +1,5 @@
-//! Whether what was synced is there after a crash, on each contender: by what keeps the file system
-//! whole, by its settings, and by what was flushed.
+//! Whether synced data survive a crash, on each contender: by what keeps the file system
+//! consistent, by its settings, and by its flushes.
 
 use super::audit::mounted::{Spared, Terms, counts_flushes, not_whole};
 use crate::model::{
@@ -9,13 +9,13 @@ use crate::model::{
 /// A trial ends with a sync of its file system, which flushes a few times. So many tell that a
 /// program called fsync itself.
 const FLUSHES_OF_FSYNCS: f64 = 20.0;
-/// So many times as many on another are no other way to count them: a mirror flushes twice, and of
-/// several fsyncs at once one flush may do.
+/// So many times as many on another are not just counted differently: a mirror flushes twice, and
+/// one flush may serve several fsyncs.
 const TIMES_MORE: f64 = 10.0;
 
-/// Whether the file system has a journal or the like, and fsync flushes: no setting takes that
-/// away, and where the device counts flushes, work that syncs made some. Looked at is the work that
-/// flushes the most, for it waits for them, among the `workloads` that may sync and at which the
+/// Whether the file system has a journal or the like, and fsync flushes: no setting gives that up,
+/// and if the device counts flushes, work that syncs made some. We look at the work with the most
+/// flushes, because it waits for them, among the `workloads` that may sync and in which the
 /// contender wrote, or else among all such: a sync of what was only read has nothing to flush.
 pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) -> Vec<Condition> {
     let names = || plan.contenders.iter().map(|it| it.name.as_str());
@@ -71,10 +71,10 @@ fn terms(plan: &Plan, records: &[Record]) -> Vec<Terms> {
 
 /// Nothing that is known speaks against it, but for what was measured.
 fn untaken(but: &str) -> String {
-    format!("no setting takes it away; {but}")
+    format!("no setting gives it up; {but}")
 }
 
-/// The work calls fsync or the like, or may: of what a program does nothing is known.
+/// The work calls fsync or the like, or may: what a program does is unknown.
 fn may_sync(workload: &Workload) -> bool {
     let syncs = |key: &&str| {
         let is_on = |value: &String| !["0", "none"].contains(&value.as_str());

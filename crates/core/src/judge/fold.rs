@@ -1,8 +1,8 @@
 //! Records in, one by one; comparisons and findings out, after each.
 //!
-//! What a record costs does not grow with those before it: a [`Fold`] keeps of it what the judge
-//! needs again ([`Kept`]), and every course of a comparison goes on from where it was left
-//! ([`lane`](super::lane)). The answers are those of all records at once, whenever it is asked;
+//! The cost of a record does not grow with the number before it: a [`Fold`] keeps of it what the
+//! judge needs again ([`Kept`]), and every course of a comparison continues where it was
+//! ([`lane`](super::lane)). At any time the answers are those of all records at once;
 //! [`Judge::comparisons`] and [`Judge::findings`] are folds too.
 
 use std::collections::BTreeMap;
@@ -166,8 +166,8 @@ impl<'a> Fold<'a> {
         claims::undecided(judge, comparisons, &findings, self.audited.trials())
     }
 
-    /// Every claim of the plan with its answer, in the plan's order. `side` is the run of which all
-    /// records were taken; comparisons and findings are its own.
+    /// Every claim of the plan with its answer, in the plan's order. `side` is the run whose
+    /// records were all taken; comparisons and findings are its own.
     pub fn claims(
         &self,
         side: Side,
@@ -253,8 +253,8 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// Figures of the two are zero, so that there is no ratio: what rounds without a zero say would
-    /// be said of those alone. Files of others have no rounds.
+    /// Figures of the two are zero, so that there is no ratio: rounds without a zero would speak
+    /// only for themselves. Files of others have no rounds.
     fn have_zeros(&self, task: Task, names: [&str; 2]) -> bool {
         let both = names.map(|name| (task.workload.name.as_str(), name));
         self.judge.unpaired_alpha(task.workload).is_none()
@@ -309,9 +309,9 @@ impl<'a> Fold<'a> {
     /// that is judged.
     ///
     /// The intervals of all pairs hold together, as those of `advise` do: with the declared
-    /// confidence nobody who is not beaten is taken for it. Of several metrics all have to be won,
-    /// which takes no further share of the error. Where rounds were run again, it has to hold
-    /// without that too.
+    /// confidence nobody is wrongly called beaten. All of several metrics must be won, which takes
+    /// no further share of the error. If rounds were run again, it must also hold as if they had
+    /// not been.
     fn beaten_by(&mut self, task: Task, findings: &[Finding]) -> Option<String> {
         let (rule, margin) = (self.judge.race_rule()?, self.judge.margin());
         let Task { workload, contender, place, .. } = task;
@@ -341,8 +341,8 @@ impl<'a> Fold<'a> {
         None
     }
 
-    /// Everything the audits notice. Some of them read all rounds of a workload: who asks after
-    /// each round asks for [`Fold::findings_meanwhile`].
+    /// Everything the audits notice. Some of them read all rounds of a workload: use
+    /// [`Fold::findings_meanwhile`] after each round.
     pub fn findings(&mut self) -> Vec<Finding> {
         (0..self.over_rounds.len()).for_each(|workload| self.read_rounds(workload));
         self.all_findings()
@@ -350,8 +350,8 @@ impl<'a> Fold<'a> {
 
     /// What the audits notice while a run goes on: those that read all rounds of a workload do so
     /// after each of the first sixteen, and then whenever a quarter more have come. So they read
-    /// each round some five times in a run, however long it is; and what can make a verdict void is
-    /// always that of the last record. That there are few rounds is told at the end.
+    /// each round some five times in a run, however long it is; and findings that can make a
+    /// verdict void are always up to date. Too few rounds are reported at the end.
     pub fn findings_meanwhile(&mut self) -> Vec<Finding> {
         for workload in 0..self.over_rounds.len() {
             let rounds = self.rounds(workload);

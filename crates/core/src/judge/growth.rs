@@ -1,16 +1,16 @@
 //! The ratio of two contenders at more operations or files than any trial had, extrapolated from
-//! works that do the same with fewer.
+//! workloads that do the same with fewer.
 //!
-//! Each contender's figure is taken for a power of the count. Then ln(ratio) is a straight line
-//! over ln(count), and what the line has at another count is a sum of what was measured, each with
-//! a weight that the counts alone give. So a round gives one such sum, as it gives one difference
-//! of two contenders, and rounds are judged like any others.
+//! Each contender's figure is assumed to be a power of the count. Then ln(ratio) is a straight line
+//! over ln(count), and its value at another count is a weighted sum of what was measured, with
+//! weights that depend on the counts only. So a round gives one such sum, as it gives one
+//! difference of two contenders, and rounds are judged like any others.
 //!
-//! What is no power of the count bends the line. So there are two: the one through all works by
-//! least squares, and the one through the two with most to do, which is nearer to what is asked.
-//! And growth may end: a part that does not grow is soon lost, and the ratio then stays what it is
-//! at the largest work. An answer has to hold for all three. Whether the line bends is not looked
-//! at first: noise would decide. What grows faster and faster no line foresees.
+//! A figure that is no power of the count bends the line. So there are two: one through all
+//! workloads by least squares, and one through the two largest, which are nearer to the question.
+//! And growth may end: a part that does not grow soon vanishes, and the ratio then stays as at the
+//! largest workload. An answer has to hold for all three. Whether the line bends is not tested
+//! first: noise would decide. No line foresees growth that gets faster and faster.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What is a power of the count is extrapolated exactly, by each line.
+        /// A power of the count is extrapolated exactly, by each line.
         #[test]
         fn a_power_is_extrapolated_exactly(
             begin in -3.0..3.0f64,

@@ -1,9 +1,9 @@
 //! Many runs over time: how each figure went, and with which run it changed.
 //!
-//! Of a contender the ratio to the reference is followed, as between two runs: what the machine
-//! was like on that day divides out. Of the reference its own median is: where that changes, the
-//! machine did, or the reference. What a figure did is found in [`steps`]; a run is
-//! a night there. Here is which figures belong together, and what came with a change.
+//! For a contender we follow the ratio to the reference, as between two runs: the state of the
+//! machine on that day cancels. For the reference we follow its own median: if that changes, the
+//! machine did, or the reference. [`steps`] finds what a figure did; a run is a night there. This
+//! module decides which figures belong together, and what came with a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,7 +115,7 @@ impl Rules {
 }
 
 /// What a run tells of each contender against the reference, in these metrics: by its latest trials
-/// and by its first. Where rounds were run again, what is said has to hold without that too.
+/// and by its first. If rounds were run again, the result must also hold as if they had not been.
 fn lanes<'a>(
     side: &Side<'a>,
     workload: &Workload,
@@ -432,8 +432,8 @@ fn of_fleet(step: &Step, seen: &[Seen], fleet: &Fleet) -> FleetChange {
     }
 }
 
-/// What differs in every one of several nights, from what it was before the first of them to what
-/// it was since the last: only that may have brought a change that came with one of them.
+/// What differs in every one of several nights, compared from before the first to after the last:
+/// only that can explain a change that came with one of them.
 fn common(nights: impl Iterator<Item = Vec<Difference>>) -> Vec<Difference> {
     let both = |mut first: Vec<Difference>, mut next: Vec<Difference>| {
         first.retain_mut(|it| {

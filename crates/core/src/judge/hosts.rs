@@ -1,14 +1,14 @@
 //! Nights of several machines as one: what all of them say of a figure together.
 //!
 //! Each machine has a level of its own, and each day one that all have in common: value = machine +
-//! day + noise, by least squares (two-way analysis of variance without interaction). The days then
-//! go where the nights of one machine go, through [`steps`](super::steps). That needs machines that
-//! have days in common, however indirectly: what no day links has no common scale.
+//! day + noise, by least squares (two-way analysis of variance without interaction). The days are
+//! then judged like the nights of one machine, by [`steps`](super::steps). That needs machines with
+//! common days, however indirectly: machines that no day links have no common scale.
 //!
 //! How large a change is may differ between machines. Each machine's own is one draw from all
 //! machines there might be: random effects (DerSimonian and Laird, Controlled Clinical Trials 7,
-//! 1986), with the interval of Hartung and Knapp (Statistics in Medicine 20, 2001), which knows
-//! that few machines tell little of their spread, and is never narrower than without it (Roever,
+//! 1986), with the interval of Hartung and Knapp (Statistics in Medicine 20, 2001), which allows
+//! for how little few machines tell of their spread, and is never narrower than without it (Roever,
 //! Knapp and Friede, BMC Medical Research Methodology 15, 2015).
 
 use super::nights::Night;
@@ -121,7 +121,7 @@ pub struct Together {
     pub between: f64,
 }
 
-/// The mean of all machines of which these are some. `None` of none.
+/// The mean for all machines, of which these are a sample. `None` for none.
 pub fn together(effects: &[Effect]) -> Option<Together> {
     let freedom = effects.len().checked_sub(1)? as f64;
     let weighted = |between: f64| {

@@ -1,5 +1,5 @@
-//! Which figures two runs both hold, and which can't be compared: what the baseline judged and the
-//! run has not is lost, and a gate has to know.
+//! Which figures both runs have, and which can't be compared: what the baseline judged and the run
+//! lacks is lost, and a gate has to know.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub struct Task<'a> {
     pub contender: &'a str,
 }
 
-/// Two runs, of which the second is judged as the first one's plan declares it.
+/// Two runs; the second is judged as the first one's plan declares.
 pub struct Both<'a> {
     pub baseline: Side<'a>,
     pub run: Side<'a>,
@@ -164,7 +164,7 @@ impl<'a> Both<'a> {
             !is_void && self.has_ratio(self.baseline, name, metric, contender)
         };
         let lost = figures(self.baseline.plan).filter(was_judged).count();
-        // Of a contender that is new all figures are counted with it.
+        // All figures of a new contender count with it.
         let is_known = |it: &(String, String)| {
             metric.is_none() || self.baseline.plan.contender(&it.0).is_some()
         };
@@ -184,7 +184,7 @@ fn work_of<'a>(plan: &'a Plan, name: &str) -> Option<&'a Workload> {
     plan.workloads.iter().find(|it| it.name == name)
 }
 
-/// Why the baseline holds no such work, if it does not. What is judged of it may differ.
+/// Why the baseline has no such work, if it has none. The judged figures may differ.
 fn other_work(baseline: &Plan, workload: &Workload) -> Option<String> {
     let Some(before) = work_of(baseline, &workload.name) else {
         return Some("the baseline does not hold it".into());

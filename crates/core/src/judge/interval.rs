@@ -47,7 +47,7 @@ impl Interval {
         }
     }
 
-    /// `middle` give or take `half_width`, and what no figure is known better than.
+    /// `middle` give or take `half_width` and the precision of figures.
     pub(super) fn around(middle: f64, half_width: f64) -> Interval {
         let half_width = half_width + RESOLUTION;
         Interval { low: middle - half_width, high: middle + half_width }
@@ -67,9 +67,9 @@ impl Interval {
 ///
 /// Estimate, interval and verdict are of the last look alone, and one follows from the other: the
 /// interval is the estimate give or take so many standard errors, the verdict is what the interval
-/// says of the margin. That is sound whenever a run ends, for the intervals of all looks hold the
-/// truth at once with the declared confidence ([`Rule`]). It is a function of the rounds and not of
-/// when one looked; and where there is no memory, not of their order either.
+/// says of the margin. That is sound whenever a run ends, because the intervals of all looks hold
+/// the truth at once with the declared confidence ([`Rule`]). It is a function of the rounds and
+/// not of when one looked; and where there is no memory, not of their order either.
 ///
 /// So a verdict that was settled may open again while rounds go on. Two intervals without a point
 /// in common mean that there was no one truth to find: `moved`, a reservation about the answer.
@@ -198,9 +198,9 @@ impl Course {
         self.interval.is_bounded().then_some((high - low) / 2.0)
     }
 
-    /// The smallest difference, in ln units, that rounds as these would have told from none in four
-    /// of five runs: its estimate then lies beyond half the width of the interval with a chance of
-    /// 80%. `None` while the interval is unbounded.
+    /// The smallest difference, in ln units, that rounds like these would have shown in four of
+    /// five runs: its estimate then exceeds half the width of the interval with a chance of 80%.
+    /// `None` while the interval is unbounded.
     pub fn visible(&self) -> Option<f64> {
         Some(self.half_width()? + self.usual_error())
     }
@@ -216,7 +216,7 @@ impl Course {
     /// with the square root of the rounds. `None` while there is no interval, and where no number
     /// of rounds is enough because the difference is just the margin.
     pub fn rounds_to_settle(&self, margin: f64) -> Option<u32> {
-        /// Who would need more does better to change something.
+        /// If more were needed it would be better to change something.
         const MOST: f64 = 10_000.0;
         let reach = self.half_width()? + self.usual_error();
         let room = (self.estimate.abs() - margin).abs();
@@ -389,8 +389,8 @@ mod tests {
         holds && course.verdict == course.interval.verdict(MARGIN)
     }
 
-    /// Both are claims, and one of them is not so: what is less than the margin may be told from
-    /// none too.
+    /// Both are claims, and one of them is false. A difference below the margin may still be shown
+    /// to be one.
     fn contradict(one: Verdict, other: Verdict) -> bool {
         let is_small = |it| {
             matches!(it, Verdict::Equivalent | Verdict::TriviallyFaster | Verdict::TriviallySlower)

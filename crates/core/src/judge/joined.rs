@@ -1,8 +1,8 @@
 //! Several runs side by side, each with its own verdicts: what they have in common, and what not.
 //!
-//! Nothing is calculated over runs. A ratio is of two contenders that met the same disk at nearly
-//! the same time, and stands beside that of another run only where contender and reference have the
-//! same names; where what bears the name is not the same, that is said with it.
+//! Nothing is calculated over runs. A ratio is of two contenders that had the same disk at nearly
+//! the same time, and is shown beside that of another run only if contender and reference have the
+//! same names; if the same name is not the same thing, that is said with it.
 
 use super::terms::{self, Side};
 use crate::model::{Abreast, Accord, Comparison, Joined};

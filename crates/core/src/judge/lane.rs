@@ -33,8 +33,8 @@ impl Reader {
         self.up_to(last, rewrites)
     }
 
-    /// The same of contenders in several metrics: up to the last round that all have reached in
-    /// any of them, for a trial's figures come together.
+    /// The same of contenders in several metrics: up to the last round that all have reached in any
+    /// of them, because a trial's figures come together.
     fn next_of_all<'a, S: AsRef<[&'a Series]>>(&mut self, metrics: &[S]) -> (bool, Option<Rounds>) {
         let all = || metrics.iter().map(AsRef::as_ref);
         let rewrites = all().flatten().map(|it| it.rewrites()).sum();
@@ -198,13 +198,13 @@ impl Medians {
 /// share an error.
 ///
 /// They are of the rounds that hold a figure of every contender that has one in half of the rounds
-/// or more. Who fails more often has no part in it, lest a round never count again; in another
-/// metric, of a timed part that it does not refuse, it may have one.
+/// or more. A contender that fails more often is left out, or no round might count again; in
+/// another metric, of a timed part that it does not refuse, it may take part.
 #[derive(Debug, Default)]
 pub struct Pooling {
     /// Of each metric.
     seen: Vec<Seen>,
-    /// By who has a part, and in which metrics.
+    /// By the contenders that take part, and the metrics.
     lanes: BTreeMap<[Vec<usize>; 2], PooledLane>,
 }
 

@@ -1,12 +1,12 @@
 //! From records to verdicts.
 //!
 //! The judge pairs the trials of each round, takes the differences of ln(goodness), and after every
-//! round gives an interval that may be looked at so often without misleading ([`Rule`]); that of
+//! round gives an interval that stays valid although it is looked at so often ([`Rule`]); that of
 //! the last look gives the verdict ([`Course`]). A [`Judge`] does that for every comparison of a
-//! plan, with the error shared over their family. Beside it, [`Judge::findings`]
-//! audits the measurement itself: what was not one of the file system is void, whatever the figures
-//! say; [`table_findings`] does so for figures that somebody else published.
-//! The method is that of METHODOLOGY, "Rounds, not runs" to "The verdicts", and of docs/audits.md.
+//! plan, with the error shared over their family. Besides, [`Judge::findings`] audits the
+//! measurement itself: if it did not measure the file system it is void, whatever the figures say;
+//! [`table_findings`] does so for figures that somebody else published. The method is that of
+//! METHODOLOGY, "Rounds, not runs" to "The verdicts", and of docs/audits.md.
 
 mod across;
 mod advise;

@@ -1,9 +1,8 @@
 //! The figures of nights, with what each of them counts, and how steps and lines fit them.
 //!
-//! How much nights differ without any cause is not known beforehand, so that it is estimated from
-//! the nights themselves; what a night's own rounds leave open says how much it counts beside the
-//! others, its weight being 1 / (tau^2 + v), with v the variance of its figure and tau^2 that
-//! between nights.
+//! How much nights differ without any cause is unknown beforehand, so it is estimated from the
+//! nights themselves; the uncertainty within a night decides how much it counts against the others:
+//! its weight is 1 / (tau^2 + v), with v the variance of its figure and tau^2 that between nights.
 
 use std::ops::Range;
 
@@ -39,7 +38,7 @@ pub struct ForSteps {
 pub struct Line {
     middle: f64,
     mean: f64,
-    /// Of a place.
+    /// The change per place.
     pub slope: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Who could not be measured in one of two runs: a gate has to know.
+//! Contenders that could not be measured in one of two runs: a gate has to know.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ pub fn failed(baseline: Side, run: Side) -> Vec<NotMeasured> {
     all
 }
 
-/// The contenders that failed in trials of a run that were not made good afterwards, and the
-/// changes of which nothing is known.
+/// The contenders with failed trials that were not repeated with success, and the changes of which
+/// nothing is known.
 pub fn not_measured(run: Side, changes: &[Change]) -> Vec<NotMeasured> {
     let of = |workload: &str, name: &str| {
         let (count, trials, error) = failures(run.records, workload, name)?;
@@ -70,7 +70,7 @@ pub(super) fn failures(
     Some((errors.len() as u32, trials, last))
 }
 
-/// A change of which nothing is known: one of the runs has fewer rounds than an interval takes.
+/// An unknown change: one of the runs has fewer rounds than an interval takes.
 pub fn too_few(change: &Change) -> Option<NotMeasured> {
     let Change { baseline_rounds, rounds, .. } = change;
     let few = *baseline_rounds < FIRST_LOOK || *rounds < FIRST_LOOK;

@@ -15,7 +15,7 @@ pub enum Which {
 }
 
 impl Which {
-    /// Of those with one key the one that counts.
+    /// For each key the one that counts.
     pub fn of<K: Ord, V>(self, all: impl Iterator<Item = (K, V)>) -> BTreeMap<K, V> {
         let mut counts = BTreeMap::new();
         match self {
@@ -87,8 +87,8 @@ impl Series {
         self.figures.last_key_value().map(|(round, _)| *round)
     }
 
-    /// How often a figure came that was not of a round after all others: whoever has read the
-    /// series before that has to read it anew.
+    /// How often a figure came that was not of the latest round: readers of the series have to read
+    /// it again then.
     pub fn rewrites(&self) -> u32 {
         self.rewrites
     }
@@ -147,7 +147,7 @@ pub fn pairs(
     between(records, metric, [(workload, contender), (workload, reference)])
 }
 
-/// The same of any two, each a work and who does it.
+/// The same for any two, each a workload and a contender.
 pub fn between(records: &[Record], metric: &str, both: [(&str, &str); 2]) -> Vec<Pair> {
     let latest =
         |(workload, name): (&str, &str)| Series::of(records, workload, metric, name, Which::Latest);
@@ -162,5 +162,5 @@ pub fn unit_of(records: &[Record], workload: &str, metric: &str) -> (Unit, Bette
     of_it.find_map(|record| record.sample(metric)).map_or(NO_UNIT, known)
 }
 
-/// What a metric counts that nobody has measured.
+/// The unit of a metric without measurements.
 pub const NO_UNIT: (Unit, Better) = (Unit::Ratio, Better::Higher);

@@ -1,5 +1,5 @@
-//! The judge by its definitions: each answer from all records anew. Slow, short, and what the folds
-//! are held against.
+//! The judge by its definitions: each answer from all records again. Slow and short; the folds are
+//! tested against it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -350,8 +350,8 @@ fn course(
 /// Complete rounds: a figure of each contender that has a part.
 type Rounds = BTreeMap<u32, Vec<f64>>;
 
-/// What the rounds up to one say of two contenders: which they are, their differences, and the
-/// pooled estimate.
+/// The rounds up to one, for two contenders: their numbers, their differences, and the pooled
+/// estimate.
 fn pooled(rounds: &Rounds, up_to: u32, pair: [usize; 2]) -> (Vec<u32>, Paired, Option<Estimate>) {
     let (mut pooled, mut paired) = (None, Paired::default());
     let (mut known, mut estimate) = (Vec::new(), None);
@@ -403,7 +403,8 @@ fn courses(
     courses
 }
 
-/// Who has a figure in half of the rounds or more, and the rounds that hold one of each of them.
+/// The contenders with a figure in half of the rounds or more, and the rounds that hold one of each
+/// of them.
 fn complete<'p>(
     plan: &'p Plan,
     records: &[Record],

@@ -1,5 +1,5 @@
-//! What comparisons that share an error cost one another. Figures of the same trials are often
-//! nearly one figure, and then err together (METHODOLOGY, "Several comparisons share the error").
+//! What sharing an error costs comparisons. Figures of the same trials are often nearly the same
+//! figure, and then err together (METHODOLOGY, "Several comparisons share the error").
 
 use super::stopping::{FIRST_LOOK, Rule};
 use super::student::two_sided_quantile;
@@ -98,7 +98,7 @@ impl Shared {
         let correlation = |[one, other]: [usize; 2]| correlation(&metrics[one], &metrics[other]);
         let counted = self.sharing.counted(metrics.len(), correlation);
         let share = counted.ln() / (self.sharing.metrics as f64).ln();
-        // What is a rule's own count but for rounding gets that rule, any other the next wider.
+        // A count that equals a rule's up to rounding gets that rule, any other the next wider one.
         let place = (share * steps as f64 - 1e-9).ceil().max(0.0) as usize;
         &self.rules[place.min(steps)]
     }
@@ -126,7 +126,7 @@ impl Sharing {
     fn counted(&self, known: usize, correlation: impl Fn([usize; 2]) -> f64) -> f64 {
         let both = |pair: [usize; 2]| self.both_of_one(correlation(pair));
         let mut counted = self.metrics as f64;
-        // Of each outside the tree, what it shares with the nearest inside.
+        // For each metric outside the tree, what it shares with the nearest inside.
         let mut outside: Vec<(usize, f64)> = (1..known).map(|it| (it, both([0, it]))).collect();
         while let Some(at) =
             (0..outside.len()).max_by(|a, b| outside[*a].1.total_cmp(&outside[*b].1))
@@ -163,8 +163,8 @@ impl Sharing {
     }
 }
 
-/// How two metrics go together: their correlation, less what it may err by (Fisher, Metron 1,
-/// 1921). Nothing where they were not measured in the same rounds.
+/// How two metrics vary together: their correlation, minus its possible error (Fisher, Metron 1,
+/// 1921). 0 if they were not measured in the same rounds.
 pub fn correlation(one: &Recent, other: &Recent) -> f64 {
     let n = one.differences.len();
     if n < FIRST_LOOK as usize || one.rounds != other.rounds {

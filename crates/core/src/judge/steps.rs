@@ -3,14 +3,14 @@
 //! The model: the nights between two changes have one level, about which they scatter
 //! ([`nights`](super::nights)).
 //!
-//! Looked for is the stretch of nights, one from an end included, that stands out most from the
-//! others: by the share of the squares that it explains (circular binary segmentation: Olshen and
-//! others, Biostatistics 5, 2004). Its chance is that of a stretch as outstanding in normal noise,
-//! simulated; of many nights, also in random orders of these, which costs no power there and holds
+//! We look for the stretch of nights, perhaps from an end, that stands out most from the others, by
+//! the share of the squares that it explains (circular binary segmentation: Olshen and others,
+//! Biostatistics 5, 2004). Its chance is that of a stretch as outstanding in normal noise, by
+//! simulation; with many nights, also in random orders of them, which costs no power then and holds
 //! for any noise.
 //!
-//! With which night a change came is the posterior over all nights, for levels and variance unknown
-//! and flat (Smith, Biometrika 62, 1975). The least set that holds 95% of it is given.
+//! The night that a change came with is given by the posterior over all nights, with flat priors
+//! for levels and variance (Smith, Biometrika 62, 1975): the smallest set that holds 95% of it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub struct Step {
     pub low: f64,
     /// Its other end.
     pub high: f64,
-    /// The nights with one of which it came, with 95% confidence, in order.
+    /// The nights it may have come with, with 95% confidence, in order.
     pub places: Vec<usize>,
     /// Nights before it, up to the change before.
     pub before: usize,
@@ -81,8 +81,8 @@ pub enum Course {
 /// The courses of several series: what is simulated for one serves the others.
 #[derive(Debug, Default)]
 pub struct Courses {
-    /// By the number of nights: of each simulated series without a change how much its most
-    /// outstanding stretch explains, in order.
+    /// By the number of nights: how much the most outstanding stretch of each simulated series
+    /// without a change explains, in order.
     still: BTreeMap<usize, Vec<f64>>,
     /// By the number of nights before the last one: how far that is from their middle in one of a
     /// hundred simulated series without a change, in their deviations.
@@ -355,7 +355,7 @@ impl<'a> Kinds<'a> {
         share(&self.simulated(&levels), &|it| it.by_two <= seen) < KIND_LEVEL
     }
 
-    /// The same of series about `levels`, with as much noise as is left of these.
+    /// The same for series around `levels`, with as much noise as these leave.
     fn simulated(&self, levels: &[f64]) -> Vec<ForSteps> {
         let values = self.values;
         let left = values.values.iter().zip(levels).zip(&values.weights);
@@ -410,7 +410,7 @@ mod tests {
         }
     }
 
-    /// Steps after the places given, the sets of which hold them.
+    /// There is a step for each of `places`, and its set holds that place.
     fn right(course: &Course, places: &[usize]) -> bool {
         let Course::Stepped(steps) = course else { return false };
         steps.len() == places.len()

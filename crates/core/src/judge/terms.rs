@@ -1,4 +1,5 @@
-//! On what terms runs were measured: machine, tools, plan, and which of it is not the same for all.
+//! The terms that runs were measured on: machine, tools, plan, and which of them differ between
+//! runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,8 +21,8 @@ pub struct Side<'a> {
     pub records: &'a [Record],
 }
 
-/// What differs between two runs, whether or not they can be compared. What the work is stands
-/// with what is left out for it.
+/// What differs between two runs, whether or not they can be compared. Differences in the work are
+/// listed with what is left out because of them.
 pub(super) fn differences(baseline: Side, run: Side) -> Vec<Difference> {
     let sides = [baseline, run];
     let mut terms = facts(&sides);
@@ -84,13 +85,13 @@ pub(super) fn on_one_machine(sides: &[Side]) -> bool {
 /// What makes another machine of one: its architecture and its processor.
 const MACHINE: [&str; 2] = ["machine", "processor"];
 
-/// The facts by which machines are told apart.
+/// The facts that distinguish machines.
 pub(super) fn machine(run: &Run) -> [Option<&String>; 2] {
     MACHINE.map(|fact| run.host.get(fact))
 }
 
-/// What tells the machines of two runs apart, if anything does. What a run does not know is no
-/// difference.
+/// What distinguishes the machines of two runs, if anything does. A fact that a run does not know
+/// is no difference.
 pub(super) fn other_machine(before: &Run, run: &Run) -> Option<&'static str> {
     let [known, now] = [before, run].map(machine);
     let differ = |place: &usize| {
@@ -103,7 +104,7 @@ pub(super) fn other_machine(before: &Run, run: &Run) -> Option<&'static str> {
 /// By what CPU time was counted: see [`Totals::cpu_time`](crate::model::Totals).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CpuBy {
-    /// The kernel's ticks in which any processor of the machine was busy, whoever it worked for.
+    /// The kernel's ticks in which any processor of the machine was busy, for any process.
     Ticks,
     /// The scheduler's clocks of the work and of the kernel's threads.
     Clocks,
@@ -140,7 +141,7 @@ const CONDITIONS: [&str; 9] = [
     "the bed's size",
     "the number of devices",
     "what the bed is made of",
-    "what the bed is held down to",
+    "the bed's limit",
     "what its limits counted",
     "whether the bed's disk says that it rotates",
     "how a round's trials go",
@@ -190,7 +191,7 @@ fn rotation(records: &[Record]) -> Option<&'static str> {
     Some(if rotational { "it does" } else { "it does not" })
 }
 
-/// What a workload of one name is in each of the runs that hold it, but for what is judged of it.
+/// What the workload of one name is in each of the runs that have it, without its judged figures.
 pub(super) fn of_work(works: &[Option<&Workload>]) -> Vec<Term> {
     let name = works.iter().flatten().next().map_or("", |work| &work.name);
     let unjudged = |work: &Workload| values(&Workload { primary: Vec::new(), ..work.clone() });
@@ -246,7 +247,7 @@ fn contenders(sides: &[Side]) -> Vec<Term> {
     members(sides, "contender", names, |plan, name| plan.contender(name).map(values))
 }
 
-/// The parts of plans that have names: who lacks one, and how those that hold it differ.
+/// The parts of plans that have names: which plan lacks one, and how those that have it differ.
 fn members(
     sides: &[Side],
     kind: &str,
@@ -267,7 +268,7 @@ fn members(
     terms
 }
 
-/// Key by key; those that have no values have no part in what is equal.
+/// Key by key; sides without values are ignored in the comparison.
 fn key_by_key(name: &str, sides: &[Option<Values>]) -> Vec<Term> {
     let keys: BTreeSet<&String> = sides.iter().flatten().flat_map(Values::keys).collect();
     let term = |key: &String| {

@@ -9,7 +9,7 @@ pub fn plan(text: &str) -> Plan {
     Plan::parse(text).expect("the test's plan is valid")
 }
 
-/// A measured trial of which nothing further is known.
+/// A measured trial without further details.
 pub fn record(round: u32, workload: &str, contender: &str) -> Record {
     Record::new(1, Key { round, workload: workload.into(), contender: contender.into() }, 1, 1)
 }
@@ -35,7 +35,7 @@ pub fn run(name: &str, host: &[(&str, &str)]) -> Run {
     }
 }
 
-/// A timed part of one second of which nothing further is known.
+/// A timed part of one second, without further details.
 pub fn phase(phase: Phase) -> PhaseRecord {
     PhaseRecord::new(phase, 1_000_000_000, 0)
 }

@@ -24,7 +24,7 @@ struct Work {
 /// Those of one contender in one workload.
 #[derive(Debug, Default)]
 struct Cell {
-    /// The trials that ran whole, by round; of those that were run again the latest.
+    /// The complete trials, by round; if some were run again, the latest.
     latest: BTreeMap<u32, Rc<Kept>>,
     /// By metric the figures of the latest trials, and those of the first where they are others.
     series: BTreeMap<Rc<str>, (Series, Option<Series>)>,

@@ -8,7 +8,8 @@
 //!
 //! with (s1^2/n1 + s2^2/n2)^2 / ((s1^2/n1)^2/(n1-1) + (s2^2/n2)^2/(n2-1)) degrees of freedom
 //! (Welch, "The generalization of 'Student's' problem when several different population variances
-//! are involved", Biometrika 34, 1947). It assumes that nobody stopped when the runs looked good.
+//! are involved", Biometrika 34, 1947). It assumes that the runs were not stopped when they looked
+//! good.
 
 use super::interval::{Course, Interval};
 use super::pairs::Series;

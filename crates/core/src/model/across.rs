@@ -70,7 +70,7 @@ pub struct Gate {
     pub fails: Vec<String>,
 }
 
-/// Who could not be measured, as the gate has to know.
+/// A contender that could not be measured: the gate has to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotMeasured {
     /// The workload.
@@ -236,12 +236,12 @@ pub struct Across {
     /// What to know before anything else: sentences.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Who is on other terms than before.
+    /// Contenders on other terms than before.
     #[serde(default)]
     pub terms: OtherTerms,
     /// What is not the same for both.
     pub differences: Vec<Difference>,
-    /// Who failed, or has too few rounds.
+    /// Contenders that failed, or have too few rounds.
     #[serde(default)]
     pub not_measured: Vec<NotMeasured>,
     /// What could not be compared.
@@ -309,7 +309,7 @@ impl fmt::Display for NotCompared {
 }
 
 impl ClaimChange {
-    /// Of one claim, as both answer it.
+    /// The change of one claim, as both answer it.
     pub fn of(baseline: &Answered, run: Answered) -> ClaimChange {
         ClaimChange {
             baseline: baseline.answer,
@@ -352,10 +352,10 @@ impl Change {
 }
 
 impl Across {
-    /// Of whom a change is told: runs apart know a contender beside the reference alone.
+    /// Names what changed: runs measured apart know a contender only relative to the reference.
     pub fn whose(&self, change: &Change) -> String {
         match self.measured {
-            Measured::Apart => format!("beside {}, {}", change.reference, change.contender),
+            Measured::Apart => format!("relative to {}, {}", change.reference, change.contender),
             Measured::Together => change.contender.clone(),
         }
     }
@@ -414,8 +414,8 @@ impl Plan {
         }
     }
 
-    /// This plan, judged as `baseline` declares it: who changes the margin, or what is judged,
-    /// together with the settings would be the judge of the change.
+    /// This plan, judged as `baseline` declares it: otherwise an author who changes the margin, or
+    /// the judged figures, together with the settings would judge his own change.
     #[must_use]
     pub fn judged_as(&self, baseline: &Plan) -> Plan {
         let mut plan = self.clone();
@@ -469,7 +469,7 @@ impl Plan {
 }
 
 impl Workload {
-    /// It is the same work, of which perhaps something else is judged.
+    /// It is the same work, though perhaps another figure of it is judged.
     pub fn is_same_work(&self, other: &Workload) -> bool {
         let unjudged = |it: &Workload| Workload { primary: Vec::new(), ..it.clone() };
         unjudged(self) == unjudged(other)

@@ -35,7 +35,7 @@ impl Astray {
     }
 }
 
-/// Writes outside the work's folder that the kernel refused, for it is read-only there.
+/// Writes outside the work's folder that the kernel refused, because it is read-only there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forbidden {
     /// How many.

@@ -1,4 +1,4 @@
-//! Documents of strangers: no integer in them is so large that a sum of them could wrap.
+//! Strangers' documents: no integer in them is so large that a sum could wrap.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -75,13 +75,13 @@ pub struct Cause {
     /// Where this ratio lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Of bytes and requests that read or write, where the blocks are known: kinds of which it has
-    /// more, most first.
+    /// For bytes and requests that read or write, if the blocks are known: the kinds it has more
+    /// of, most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CausePart>,
 }
 
-/// Blocks of a kind of which the slower of two reads or writes more.
+/// Blocks of a kind that the slower of two reads or writes more of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CausePart {
     /// The kind, as a log of requests names it.

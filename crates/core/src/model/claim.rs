@@ -106,7 +106,7 @@ impl Claimed {
         Claimed { low, high, way }
     }
 
-    /// Of the other contender against this one.
+    /// The claim from the other contender's side.
     pub fn mirrored(self) -> Claimed {
         let way = match self.way {
             Way::Better => Way::Worse,
@@ -131,7 +131,7 @@ impl Claim {
             (Some(way @ Way::Worse), _) => Claimed { low: 0.0, high: 1.0, way },
             (Some(Way::Equal), _) => Claimed::range(1.0 / wide, wide),
             (_, Some(Times::Range([low, high]))) => Claimed::range(low, high),
-            // What is a little more than as good is not claimed to be worse.
+            // A ratio just above 1 is no claim of being worse.
             (_, Some(Times::About(ratio))) => Claimed {
                 low: if ratio > 1.0 { (ratio / wide).max(1.0) } else { ratio / wide },
                 high: if ratio < 1.0 { (ratio * wide).min(1.0) } else { ratio * wide },
@@ -154,8 +154,8 @@ impl Claim {
         let is_bounded = bounds.iter().any(Option::is_some);
         let ways = [self.is.is_some(), self.times.is_some(), is_bounded];
         if ways.iter().filter(|said| **said).count() != 1 {
-            return Err("says how the two compare in no way or in two: write one of is, times, \
-                        and at_least or at_most"
+            return Err("must say once how the two compare: by is, by times, or by at_least, \
+                        at_most or both"
                 .into());
         }
         let ratios = match self.times {

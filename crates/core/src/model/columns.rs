@@ -20,10 +20,10 @@ pub struct SysstatColumn {
     pub unit: Unit,
 }
 
-/// Columns of which more is better, besides rates.
+/// Columns where more is better, besides rates.
 const MORE: [&str; 4] =
     ["cpu_idle_share", "page_cache_hit_share", "network_received_share", "network_sent_share"];
-/// Rates of which less is better.
+/// Rates where less is better.
 const LESS: [&str; 3] =
     ["page_cache_misses_per_s", "network_received_drops_per_s", "network_sent_drops_per_s"];
 

@@ -46,15 +46,16 @@ impl Growth<'_> {
         let grow = counts.is_sorted_by(|one, next| *one > 0.0 && *next >= 1.1 * one);
         match counts.last() {
             _ if counts.len() < 2 => {
-                Some("extrapolates from fewer than two works: write more as growth".into())
+                Some("extrapolates from fewer than two workloads: write more as growth".into())
             }
             _ if !grow => Some(
-                "extrapolates from works that don't grow: the smallest comes first, and each has a \
-                 tenth more at least"
+                "extrapolates from workloads that don't grow: put the smallest first, and make \
+                 each a tenth larger at least"
                     .into(),
             ),
             Some(most) if *most >= *to as f64 => {
-                Some(format!("is of {to}, and a work has as many: name that one as workload"))
+                let instead = "and a workload has as many: name that one as workload";
+                Some(format!("is about {to}, {instead}"))
             }
             _ => None,
         }
@@ -62,7 +63,7 @@ impl Growth<'_> {
 }
 
 impl Compared<'_> {
-    /// Whose figures it is about: what a round has to hold.
+    /// The entrants that it is about: a round has to hold them all.
     pub fn entrants(&self) -> BTreeSet<Entrant> {
         let Compared { workload, than, contender, against, growth, .. } = self;
         let both = [(*workload, *contender), (*than, *against)];
@@ -168,14 +169,16 @@ impl Claim {
         if let Some((work, _)) = works.iter().find(|(_, count)| *count == 0) {
             let name = &work.name;
             return Err(format!(
-                "extrapolates from {name:?}, which says no count: a command has one by operations; \
-                 fio, sysbench and replays have none"
+                "extrapolates from {name:?}, which has no count: give a command one with \
+                 operations; fio, sysbench and replays have none"
             ));
         }
         let kinds = works.iter().filter_map(|(work, _)| work.work().ok());
         let kinds: Vec<_> = kinds.map(|it| mem::discriminant(&it)).collect();
         if kinds.iter().any(|kind| *kind != kinds[0]) {
-            return Err("extrapolates from works of several kinds: they do the same".into());
+            return Err(
+                "extrapolates from workloads of several kinds: name some that do the same".into()
+            );
         }
         if scaled {
             return Ok(());
@@ -185,7 +188,7 @@ impl Claim {
         }
         let metrics = |work: &Workload| self.metric.is_none().then(|| work.primary());
         match works.iter().any(|(work, _)| metrics(work) != metrics(compared.workload)) {
-            true => Err("extrapolates from works that are judged by others: write a metric".into()),
+            true => Err("extrapolates from workloads with other metrics: write a metric".into()),
             false => Ok(()),
         }
     }
@@ -201,8 +204,8 @@ impl Claim {
         self.check_size()?;
         if self.growth.is_empty() != self.to.is_none() {
             return Err(
-                "has one of growth and to: write both, the works that it extrapolates from \
-                        and the number that it is about"
+                "has one of growth and to: write both, the workloads it extrapolates from \
+                        and the number it is about"
                     .into(),
             );
         }
@@ -243,8 +246,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Names in each claim whom it compares with. What is claimed against today's reference is
-    /// not claimed against another that takes its place.
+    /// Names in each claim the contender it compares with. A claim against today's reference is
+    /// none against another that takes its place.
     pub fn name_references(&mut self) {
         if self.contenders.is_empty() {
             return;
@@ -263,8 +266,8 @@ impl Plan {
         }
     }
 
-    /// Names in each claim the metric that it is about. What is claimed of what this plan judges by
-    /// is not claimed of what another does.
+    /// Names in each claim the metric that it is about. A claim about the metric that this plan
+    /// judges by is none about another plan's.
     pub fn name_metrics(&mut self) {
         let metric = |claim: &Claim| Some(claim.compared(self).ok()?.metric);
         let metrics: Vec<Option<String>> = self.claims.iter().map(metric).collect();
@@ -275,7 +278,7 @@ impl Plan {
         }
     }
 
-    /// What the claims compare of which all is there.
+    /// What those claims compare whose workloads and contenders are all there.
     fn claims_compared(&self) -> impl Iterator<Item = Compared<'_>> {
         let asked = self.claims.iter().filter(|it| it.not_measurable.is_none());
         asked.filter_map(|it| it.compared(self).ok())
@@ -297,7 +300,7 @@ impl Plan {
         }
     }
 
-    /// What is claimed of something that the plan has not, or no longer, can't be measured.
+    /// Claims about something that the plan does not have, or no longer has, can't be measured.
     pub fn give_up_claims(&mut self, left_out: &[LeftOut]) {
         let lacks = |claim: &Claim| claim.compared(self).err().map(|it| it.missing(left_out));
         let missing: Vec<Option<String>> = self.claims.iter().map(lacks).collect();
@@ -340,8 +343,8 @@ mod tests {
         let than = "contender = \"xfs\"\nworkload = \"w\"\nthan = \"w\"";
         assert!(names(than).contains("compares \"xfs\" with itself"));
         assert!(names("contender = \"ext4\"\nworkload = \"w\"").contains("with itself"));
-        assert!(of("").contains("in no way or in two"));
-        assert!(of("is = \"better\"\ntimes = 2").contains("in no way or in two"));
+        assert!(of("").contains("must say once how"));
+        assert!(of("is = \"better\"\ntimes = 2").contains("must say once how"));
         assert!(of("times = -2").contains("ratios are above 0"));
         assert!(of("at_least = inf").contains("ratios are above 0"));
         assert!(of("times = [2, 1.5]").contains("above its greatest"));
@@ -402,13 +405,13 @@ mod tests {
             ("growth = [\"v\", \"t\"]\nto = 9\nworkload = \"v\"", "beside those of growth"),
             ("growth = [\"v\", \"t\"]\nto = 9\nthan = \"v\"", "beside those of growth"),
             ("growth = [\"v\", \"x\"]\nto = 1000", "names workload \"x\""),
-            ("growth = [\"w\", \"t\"]\nto = 1000", "\"w\", which says no count"),
-            ("growth = [\"v\", \"f\"]\nto = 1000", "\"f\", which says no count"),
-            ("growth = [\"v\"]\nto = 1000", "from fewer than two works"),
-            ("growth = [\"t\", \"v\"]\nto = 1000", "the smallest comes first"),
-            ("growth = [\"v\", \"v\"]\nto = 1000", "the smallest comes first"),
-            ("growth = [\"v\", \"t\"]\nto = 100", "and a work has as many"),
-            ("growth = [\"v\", \"p\"]\nto = 1000", "are judged by others: write a metric"),
+            ("growth = [\"w\", \"t\"]\nto = 1000", "\"w\", which has no count"),
+            ("growth = [\"v\", \"f\"]\nto = 1000", "\"f\", which has no count"),
+            ("growth = [\"v\"]\nto = 1000", "from fewer than two workloads"),
+            ("growth = [\"t\", \"v\"]\nto = 1000", "put the smallest first"),
+            ("growth = [\"v\", \"v\"]\nto = 1000", "put the smallest first"),
+            ("growth = [\"v\", \"t\"]\nto = 100", "and a workload has as many"),
+            ("growth = [\"v\", \"p\"]\nto = 1000", "with other metrics: write a metric"),
             ("growth = [\"v\", \"tree\"]\nto = 1000", "of several kinds"),
         ] {
             assert!(wrong(rest).contains(said), "{rest}: {}", wrong(rest));

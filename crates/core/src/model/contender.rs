@@ -29,7 +29,7 @@ pub struct Contender {
     /// What lies between the devices and the file system; the first is next to the devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
-    /// What stands on the file system, and is what the work sees; the first is next to it.
+    /// What is stacked on the file system; the first is next to it, and the work sees the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<Above>,
     /// Arguments for mkfs, as typed.
@@ -103,13 +103,17 @@ impl Contender {
     /// Its knobs have names that a knob can have.
     pub(super) fn check_knobs(&self) -> Result<(), String> {
         if let Some(name) = self.sysctl.keys().find(|name| sysctl_file(name).is_none()) {
-            return Err(format!("sets {name:?}, which is no name of a sysctl: vm.dirty_ratio"));
+            return Err(format!(
+                "sets {name:?}, which is not the name of a sysctl: vm.dirty_ratio"
+            ));
         }
         if let Some(name) = self.module.keys().find(|name| module_file(name).is_none()) {
-            return Err(format!("sets {name:?}, which is no module's parameter: zfs.zfs_arc_max"));
+            return Err(format!(
+                "sets {name:?}, which is not a module's parameter: zfs.zfs_arc_max"
+            ));
         }
         match self.queue.keys().find(|file| !is_below(file)) {
-            Some(file) => Err(format!("sets {file:?}, which is no file of a block queue")),
+            Some(file) => Err(format!("sets {file:?}, which is not a file of a block queue")),
             None => Ok(()),
         }
     }

@@ -46,8 +46,8 @@ impl CpuTotals {
 pub enum CpuClock {
     /// The clock of the trial's own cgroup: of every process that was ever in it.
     Cgroup,
-    /// The clocks of its processes, added up. Of the ended children of a process that still runs,
-    /// the kernel tells hundredths of a second.
+    /// The clocks of its processes, added up. For the ended children of a process that still runs,
+    /// the kernel gives hundredths of a second.
     #[default]
     Processes,
 }
@@ -58,7 +58,7 @@ pub struct CpuTime {
     /// Of the trial's processes: the work, what it has started, the servers and daemons.
     pub work_ns: u64,
     /// Of all threads of the kernel: journals, write-back, workers. They belong to no process, and
-    /// workers are shared: what they did for others meanwhile is among it.
+    /// workers are shared: their work for others meanwhile is included.
     pub kernel_ns: u64,
     /// By what `work_ns` was read.
     pub clock: CpuClock,

@@ -1,4 +1,4 @@
-//! What a disk says of itself, and how it answers: by the first file systems choose.
+//! What a disk says of itself, which file systems choose their defaults by, and how it answers.
 
 use std::fmt;
 
@@ -83,13 +83,13 @@ impl Disk {
             return Ok(());
         }
         Err(format!(
-            "like = {text:?} is no disk: write nvme, ssd, hdd, virtio or a path such as \
+            "like = {text:?} is not a disk: write nvme, ssd, hdd, virtio or a path such as \
              /dev/nvme0n1; {}",
             meant(text, NAMED.into_iter())
         ))
     }
 
-    /// In what `other` differs, for a person: what it says there, and what this one says.
+    /// How `other` differs, for a person: what it says, and what this one says.
     pub fn unlike(&self, other: &Disk) -> Vec<String> {
         let pairs = self.words().into_iter().zip(other.words());
         let differ = |(ours, theirs): &(Option<String>, Option<String>)| ours != theirs;
@@ -145,8 +145,8 @@ impl Reads {
     /// Fewer say nothing.
     const COUNT_MIN: usize = 16;
     /// A disk that rotates answers no random read sooner, at the median: half a turn of 15,000 a
-    /// minute, the fastest that are made, takes 2 ms. What answers sooner has a cache or no
-    /// platter, and either way places on it are all equally near.
+    /// minute, the fastest that are made, takes 2 ms. A disk that answers sooner has a cache or no
+    /// platter, and either way all its places are equally near.
     const ROTATING_NS: u64 = 1_000_000;
 
     /// What these times come to; `None` where they are too few.
@@ -207,10 +207,9 @@ impl Choice {
             "btrfs" if options.any(own) => return None,
             // fs/btrfs/disk-io.c, `open_ctree`, and fs/btrfs/super.c since Linux 6.8;
             // fs/btrfs/tree-log.c, `btrfs_sync_log`.
-            "btrfs" => (
-                "leaves ssd off, and of several writers each fsync waits a tick of the clock",
-                true,
-            ),
+            "btrfs" => {
+                ("leaves ssd off, and with several writers each fsync waits a clock tick", true)
+            }
             // fs/ext4/mballoc.c, `ext4_mb_init`: s_mb_max_linear_groups.
             "ext2" | "ext3" | "ext4" => {
                 ("tries the next block groups first for free blocks", false)

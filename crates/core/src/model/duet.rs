@@ -5,21 +5,22 @@ use super::{
     Bed, BedKind, Contender, ExtraProbe, Fio, Place, Plan, Rounds, Scalar, Sync, Work, Workload,
 };
 
-/// What the work has to run for, of its own: twenty turns, of which the first are left out.
+/// How long the work itself has to run: twenty turns, the first of which are left out.
 const RUNTIME_MS_LEAST: u64 = 2000;
 
-/// What a contender may hold unwritten for little of it to be written back by itself. Of 40 MiB in
-/// new files Btrfs had written a third in the turns of others, of 8 MiB a tenth now and then.
+/// How much a contender may hold unwritten, so that little of it is written back by itself. Btrfs
+/// had written a third of 40 MiB in new files during others' turns, and now and then a tenth of 8
+/// MiB.
 const UNWRITTEN_MOST: u64 = 8 << 20;
 
-/// The same in files whose metadata alone is changed: of 5,000 nobody wrote much.
+/// The same in files of which only metadata is changed: with 5,000 no contender wrote much.
 const CHANGED_MOST: u64 = 5000;
 
 /// The most devices that a bed has.
 const DEVICES_MOST: u32 = 64;
 
-/// Options of fio by which the time that a job stands still changes what it does afterwards, or by
-/// which its operations can't be told turn by turn. All that begin like this.
+/// Options of fio with which a pause changes what a job does afterwards, or with which its
+/// operations can't be assigned to turns. All that begin like this.
 const NOT_IN_TURNS: [&str; 14] = [
     "rate",
     "think",
@@ -37,8 +38,8 @@ const NOT_IN_TURNS: [&str; 14] = [
     "gtod_reduce",
 ];
 
-/// How metrics begin that nobody can tell turn by turn: of what the contenders share, and of what
-/// fio adds up over all of its time.
+/// How metrics begin that can't be split by turns: of what contenders share, and of what fio adds
+/// up over all its time.
 const NOT_OF_TURNS: [&str; 8] = [
     "cpu_",
     "fsync_latency",
@@ -61,8 +62,8 @@ impl Plan {
         self.workloads.iter().any(|workload| self.takes_turns(workload))
     }
 
-    /// The same plan, in which work takes turns that can, and that leaves little to be written back
-    /// while others have theirs. Of what the plan says its order of, that stays.
+    /// The same plan, with turns for each workload that can take them and leaves little to be
+    /// written back during others' turns. A workload whose order the plan gives keeps it.
     #[must_use]
     pub fn in_turns_where_it_can(mut self) -> Plan {
         for place in 0..self.workloads.len() {
@@ -134,8 +135,8 @@ impl Plan {
         }
         if self.named_place().is_some_and(Place::has_guests) {
             return Err(
-                "a duet's trials are on one machine at once, and each virtual machine has \
-                        one: write --place local"
+                "a duet's trials share one machine, and a virtual machine has only one: write \
+                        --place local"
                     .into(),
             );
         }
@@ -186,7 +187,7 @@ fn unwritten_bytes(workload: &Workload) -> u64 {
     }
 }
 
-/// Only what can pause: work of which each turn has a share, and what runs for a time.
+/// Only work that can pause: work that is shared out among turns, and work that runs for a time.
 fn check_work(workload: &Workload) -> Result<(), String> {
     let wrong = |why: &str| {
         Err(format!(

@@ -131,8 +131,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// It says on which terms a contender was measured, whatever was measured: who reads a ratio of
-    /// it has to know.
+    /// It says on which terms a contender was measured, whatever was measured: readers of its
+    /// ratios have to know.
     pub fn is_of_terms(&self) -> bool {
         (self.audit, self.severity) == (Audit::A19, Severity::Warning) && self.contender.is_some()
     }

@@ -1,5 +1,5 @@
-//! What of a plan a place lacks something for: a plan is refused for it, a study goes on with the
-//! rest.
+//! Parts of a plan whose needs a place does not meet: a plan is refused then, a study goes on
+//! without them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub struct LeftOut {
     pub what: String,
     /// The name of the contender or workload; what the limits were.
     pub name: String,
-    /// What is lacking for it, and what to do about that.
+    /// What is missing for it, and what to do about that.
     pub why: String,
 }
 
@@ -47,9 +47,9 @@ impl fmt::Display for Who {
 /// Something that a place lacks for part of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmet {
-    /// Who needs it.
+    /// What needs it.
     pub who: Who,
-    /// What is lacking.
+    /// The unmet need.
     pub need: Need,
     /// What the place answered.
     pub answer: Answer,
@@ -82,8 +82,8 @@ impl fmt::Display for UnmetNeeds {
                      already with --bed directory:PATH,PATH"
                 ),
                 (Need::DropCaches, _) => format!(
-                    "{who} begins with empty caches, which takes root: run it with sudo, or let \
-                     it begin as it comes with --warm"
+                    "{who} begins with empty caches, which takes root: run it with sudo, or leave \
+                     the caches as they are with --warm"
                 ),
                 (_, Who::Place(_)) => answer.unmet().unwrap_or_default(),
                 _ => format!("{who}: {}", answer.unmet().unwrap_or_default()),
@@ -102,7 +102,7 @@ impl fmt::Display for UnmetNeeds {
     }
 }
 
-/// What is lacking of `needs`, a line each; what is to be installed is in the last.
+/// The unmet of `needs`, a line each; what to install is in the last.
 pub fn unmet_needs(needs: &[Need], asked: &Asked) -> Vec<String> {
     lines(needs, asked, |answer| !answer.is_able())
 }
@@ -128,7 +128,7 @@ fn lines(needs: &[Need], asked: &Asked, is_unmet: impl Fn(&Answer) -> bool) -> V
     lines
 }
 
-/// Without root much can't even be tried: of all that root could do the first alone is told.
+/// Without root much can't even be tried: of all that root could do only the first is reported.
 fn without_consequences<T>(unmet: &[T], answer: impl Fn(&T) -> &Answer) -> Vec<&T> {
     let mut told = false;
     let is_told =
@@ -193,7 +193,7 @@ impl Plan {
         wants
     }
 
-    /// What is there in a directory is taken as it is.
+    /// In a directory the existing file system is taken as it is.
     fn contender_needs(&self, contender: &Contender) -> Vec<Need> {
         let mut needs = contender.needs();
         let is_made = self.bed.kind != BedKind::Directory;
@@ -240,8 +240,8 @@ impl Plan {
         if unmet.is_empty() { Ok(()) } else { Err(UnmetNeeds(unmet)) }
     }
 
-    /// The plan for `place`, which is `asked`. Of a study, what the place lacks something for is
-    /// left out; a plan of the user's own stays as it is, or is refused.
+    /// The plan for `place`, which is `asked`. From a study, parts whose needs the place does not
+    /// meet are left out; a user's own plan stays as it is, or is refused.
     pub fn fitted(&self, place: Place, asked: &Asked) -> Result<(Plan, Vec<LeftOut>), UnmetNeeds> {
         let mut plan = self.clone();
         let mut left_out = Vec::new();
@@ -250,14 +250,14 @@ impl Plan {
         {
             left_out = plan.fit(asked);
         }
-        // Of nothing that is left nothing can be lacking.
+        // A plan with nothing left lacks nothing.
         if !plan.is_hollow() {
             plan.check_needs(place, asked)?;
         }
         Ok((plan, left_out))
     }
 
-    /// Nobody is left, or nothing to do.
+    /// No contender or no workload is left.
     pub fn is_hollow(&self) -> bool {
         self.contenders.is_empty() || self.workloads.is_empty()
     }
@@ -296,8 +296,8 @@ impl Plan {
         left_out
     }
 
-    /// Leaves out all workloads but those of these names, and what is published and claimed of the
-    /// others. What is wrong with a name, in a sentence.
+    /// Leaves out all workloads but those of these names, with the published figures and claims of
+    /// the others. The error says in a sentence what is wrong with a name.
     pub fn keep_only(&mut self, names: &[String]) -> Result<(), String> {
         let known = self.workloads.iter().map(|it| it.name.as_str());
         if known.len() == 0 {
@@ -306,7 +306,7 @@ impl Plan {
         for name in names {
             if !known.clone().any(|it| it == name) {
                 let meant = meant(name, known);
-                return Err(format!("--only names {name:?}, which is no workload; {meant}"));
+                return Err(format!("--only names {name:?}, which is not a workload; {meant}"));
             }
         }
         self.workloads.retain(|it| names.contains(&it.name));
@@ -412,7 +412,7 @@ mod tests {
         let claims: Vec<_> = alone.claims.iter().map(|it| it.text.as_str()).collect();
         assert_eq!(claims, ["of the other"]);
         let error = plan.clone().keep_only(&["jbo".into()]).unwrap_err();
-        assert_eq!(error, "--only names \"jbo\", which is no workload; did you mean job?");
+        assert_eq!(error, "--only names \"jbo\", which is not a workload; did you mean job?");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What file systems, layers and the kernel say themselves that a setting gives up: what shows only
-//! after a crash, on a broken disk, or in years.
+//! What a setting gives up by the documentation of file systems, layers and the kernel: what shows
+//! only after a crash, on a broken disk, or in years.
 
 use super::Contender;
 
@@ -27,13 +27,13 @@ pub enum Loses {
 pub struct GivenUp {
     /// How the names of the file systems begin whose option it is, or the layer's name.
     pub of: &'static [&'static str],
-    /// The option's values, or the settings with their flags. Of a layer without a setting none.
+    /// The option's values, or the settings with their flags. Empty for a layer without a setting.
     pub options: &'static [&'static str],
     /// What kind of loss that is.
     pub loses: Loses,
     /// What it means.
     pub what: &'static str,
-    /// Who says so.
+    /// The source that says so.
     pub source: &'static str,
 }
 
@@ -53,7 +53,7 @@ const NOT_REPLAYED: &str =
 const LOG_IGNORED: &str =
     "the log is not replayed: after a crash what was synced since the last commit is gone";
 const STALE: &str =
-    "after a crash files may hold old data of others: data is not written before its metadata";
+    "after a crash files may hold old data of others: metadata may be written before its data";
 const NO_CHECKSUMS: &str =
     "data has no checksums: damage is not noticed, and mirrors can't tell which copy is right";
 const METADATA: &str = "damaged metadata is not noticed when it is read";
@@ -84,7 +84,7 @@ const OPTIONS: [GivenUp; 35] = [
         EXT,
         &["journal_async_commit"],
         Loses::Care,
-        "a commit may be on disk before what it commits, against data=ordered",
+        "a commit may be on disk before what it commits, despite data=ordered",
         "ext4(5), journal_async_commit",
     ),
     option(
@@ -111,7 +111,7 @@ const OPTIONS: [GivenUp; 35] = [
         XFS,
         &["nouuid"],
         Loses::Care,
-        "two file systems of one identity may be mixed up",
+        "two file systems with the same UUID may be mixed up",
         "xfs(5), nouuid",
     ),
     option(
@@ -279,7 +279,7 @@ const LAYERS: [GivenUp; 5] = [
         &["raid1", "raid5", "raid6", "raid10"],
         &["state=degraded"],
         Loses::Copy,
-        "a disk of it has failed: it outlives one fewer than those that are whole",
+        "one of its disks has failed: it survives one failure fewer than a whole one",
         "md(4)",
     ),
 ];
@@ -291,9 +291,14 @@ impl GivenUp {
         OPTIONS.iter().filter(begins).find(|row| row.is_by(option))
     }
 
-    /// The same where nobody says which file system it is.
+    /// The same if the file system is unknown.
     pub fn by_any(option: &str) -> Option<&'static GivenUp> {
         OPTIONS.iter().find(|row| row.is_by(option))
+    }
+
+    /// The same of a setting of a disk's queue: `write_cache = write through`.
+    pub fn by_queue(setting: &str) -> Option<&'static GivenUp> {
+        QUEUE.iter().find(|row| row.is_by(setting))
     }
 
     /// f2fs takes a size after `checkpoint=disable:`.
@@ -309,7 +314,7 @@ impl GivenUp {
 /// Something given up, with the setting that does it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// As it is told: `barrier=0`, `overlay:volatile`, `zfs.zil_nocacheflush = 1`.
+    /// As it is shown: `barrier=0`, `overlay:volatile`, `zfs.zil_nocacheflush = 1`.
     pub setting: String,
     /// What it gives up.
     pub fact: &'static GivenUp,
@@ -330,7 +335,7 @@ impl Given {
         QUEUE.contains(self.fact)
     }
 
-    /// What options of a file system give up, of which the kernel or a plan has that name, if any.
+    /// What options of a file system give up; its name is the kernel's or a plan's, if any.
     pub fn of_options<'a>(
         file_system: &str,
         options: impl IntoIterator<Item = &'a str>,
@@ -346,8 +351,8 @@ impl Given {
 }
 
 impl Contender {
-    /// What its own words give up: as it is mounted and made, what stands on it and below it, and
-    /// how its disk and its modules are set.
+    /// What its own words give up: how it is mounted and made, what is stacked on it and below it,
+    /// and how its disk and its modules are set.
     pub fn given_up(&self) -> Vec<Given> {
         let mount = self.mount.iter().flat_map(|options| options.split(','));
         let made = self.mkfs.iter().flat_map(|words| words.split([',', ' ']));
@@ -380,7 +385,7 @@ impl Contender {
         };
         let queue = self.queue.iter().filter_map(|(file, value)| {
             let setting = format!("{file} = {value}");
-            let fact = QUEUE.iter().find(|row| row.is_by(&setting))?;
+            let fact = GivenUp::by_queue(&setting)?;
             Some(Given::new(setting, fact))
         });
         set.chain(typed).filter_map(parameter).chain(queue)

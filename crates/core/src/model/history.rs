@@ -30,7 +30,7 @@ pub struct Past {
     pub program_version: String,
     /// Who ran the trials.
     pub place: Place,
-    /// What of machine, tools and version is not what it was for the run before on that machine.
+    /// What has changed of machine, tools and version since the run before on that machine.
     pub differences: Vec<Difference>,
 }
 
@@ -56,13 +56,13 @@ pub struct Series {
     pub machine: Option<String>,
     /// The runs that hold it, in order of time.
     pub points: Vec<Point>,
-    /// So many of them say nothing of what it did: they are void, or have a 0 and so no ratio.
+    /// How many of them say nothing: they are void, or have a 0 and so no ratio.
     pub silent: u32,
     /// The runs since its first whose plans have it, and that did not measure it: the contender
     /// failed. Places in [`History::runs`].
     pub gaps: Vec<usize>,
-    /// Where no change is known and the last run stands out, as seldom one does where nothing
-    /// changed: how many times as good it is as the middle of those before. One run is no change.
+    /// If no change is known and the last run stands out more than runs without a change usually
+    /// do: how many times as good it is as the middle of those before. One run is no change.
     pub stands_out: Option<f64>,
     /// The runs with which it changed.
     pub shifts: Vec<Shift>,
@@ -118,7 +118,7 @@ pub struct Point {
 pub struct Shift {
     /// The first run after it, by its place in [`History::runs`]: the likeliest.
     pub run: usize,
-    /// The runs with one of which it came, with 95% confidence, in order of time.
+    /// The runs it may have come with, with 95% confidence, in order of time.
     pub runs: Vec<usize>,
     /// Goodness after over before, each the mean of the runs up to the next shift: below 1, it
     /// has become worse.
@@ -133,8 +133,8 @@ pub struct Shift {
     pub runs_after: u32,
     /// The chance of runs that stand out as much where nothing changed.
     pub chance: f64,
-    /// What else changed with it: kernel, tools, versions. Of several runs that it may have come
-    /// with, what changed with each of them.
+    /// What else changed with it: kernel, tools, versions. If it may have come with several runs,
+    /// what changed with each of them.
     pub differences: Vec<Difference>,
 }
 
@@ -168,9 +168,9 @@ pub struct Fleet {
 pub struct FleetChange {
     /// The first day after it: the likeliest.
     pub day: String,
-    /// The days with one of which it came, with 95% confidence.
+    /// The days it may have come on, with 95% confidence.
     pub days: Vec<String>,
-    /// Goodness after over before: the mean of all machines of which these are some.
+    /// Goodness after over before: the mean for all machines, of which these are a sample.
     pub ratio: f64,
     /// Lower end of the 95% interval of `ratio`.
     pub low: f64,

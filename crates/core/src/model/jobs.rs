@@ -20,8 +20,8 @@ pub struct Jobs {
 const TAKEN: [&str; 4] = ["fio_read", "fio_write", "fio_trim", "fio_steady"];
 
 impl Jobs {
-    /// What begins the metrics of jobs of these names: their names, with `_` for what is no letter
-    /// or digit, `-` or `.`, and numbered where that does not tell them apart.
+    /// What begins the metrics of jobs of these names: their names, with `_` for anything but
+    /// letters, digits, `-` and `.`, and numbered if they would be the same.
     pub fn metric_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut given: Vec<String> = Vec::new();
         for name in names {

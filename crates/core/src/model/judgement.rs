@@ -24,8 +24,8 @@ pub enum Intervals {
     Paired,
     /// By how all contenders scatter, when rounds and contenders are taken off.
     Pooled,
-    /// By how the runs of each scatter, for they are of no rounds: files of others alone, never a
-    /// run of our own.
+    /// By how the runs of each scatter, because they have no rounds: only for others' files, never
+    /// for a run of our own.
     Unpaired,
 }
 
@@ -39,8 +39,8 @@ impl Intervals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
-    /// The reference once more: whoever finds a difference between the two has measured something
-    /// else.
+    /// The reference once more: a difference between the two shows that something else was
+    /// measured.
     Duplicate,
     /// The fio jobs on the bed's bare device, without a file system: what the device can do.
     Raw,
@@ -72,7 +72,7 @@ pub struct Judgement {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub race: bool,
     /// Each round holds all workloads and contenders until every comparison and claim is settled:
-    /// what is weighed together has to be measured together.
+    /// figures that are weighed together have to be measured together.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     /// What is measured beside the contenders.
@@ -95,11 +95,11 @@ impl Judgement {
         }
     }
 
-    /// Declares more rounds, or more time, for a run that was begun. What is wrong with that is
-    /// the end of a sentence; what it costs, if anything, one.
+    /// Declares more rounds, or more time, for a run that was begun. An error is the end of a
+    /// sentence; the cost, if any, a whole one.
     ///
-    /// More rounds are another look at the same data, of which the declared rule knew nothing: half
-    /// of the error is left for it. More time is none.
+    /// More rounds are another look at the same data that the declared rule did not know of: half
+    /// of the error is left for it. More time is no further look.
     pub fn extend(
         &mut self,
         rounds: Option<u32>,

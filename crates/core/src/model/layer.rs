@@ -62,7 +62,7 @@ impl FromStr for Layer {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(format!("{text:?} is no layer: write luks, raid5:chunk=64k"));
+            return Err(format!("{text:?} is not a layer: write luks, raid5:chunk=64k"));
         }
         let mut settings: BTreeMap<String, String> = BTreeMap::new();
         let mut last = String::new();

@@ -24,7 +24,7 @@ pub struct Limits {
 #[serde(
     untagged,
     deny_unknown_fields,
-    expecting = "a limit is of reads and writes, 100, or of each: { read = 100, write = 50 }"
+    expecting = "a limit is for reads and writes, 100, or for each: { read = 100, write = 50 }"
 )]
 pub enum Each<T> {
     /// The same for either.
@@ -107,7 +107,7 @@ impl Limits {
         let says_nothing = |[read, write]: [Option<u64>; 2]| read.is_none() && write.is_none();
         let (iops, bytes) = (self.operations(), self.bytes());
         if iops.into_iter().chain(bytes).any(|limit| limit == Some(0)) {
-            return Err("limits a device to 0: leave that limit out to have none".into());
+            return Err("limits a device to 0: for no limit leave it out".into());
         }
         if iops.into_iter().flatten().any(|limit| limit > IOPS_MOST) {
             return Err(format!("limits a device to more than {IOPS_MOST} IOPS: leave that out"));
@@ -144,8 +144,8 @@ impl FromStr for Limits {
         for typed in text.split(',') {
             limits.set(typed).ok_or_else(|| {
                 format!(
-                    "{typed:?} is no limit: write iops=8050 or bandwidth=150M, or of one way \
-                     read-iops, write-iops, read-bandwidth, write-bandwidth"
+                    "{typed:?} is not a limit: write iops=8050 or bandwidth=150M, or for one \
+                     direction read-iops, write-iops, read-bandwidth, write-bandwidth"
                 )
             })?;
         }

@@ -1,5 +1,5 @@
-//! Names on one line. They come from plans and runs of strangers, and stand within the lines of a
-//! text: a break in one would begin a line that says what it likes.
+//! Names on one line. They come from strangers' plans and runs, and are printed within lines of
+//! text: a line break in one could forge a line.
 
 use std::collections::BTreeMap;
 

@@ -209,8 +209,8 @@ impl FsyncFiles {
         u64::from(self.files) * u64::from(self.repetitions)
     }
 
-    /// The median, for a few fsyncs that wait for something else would decide the mean; the mean
-    /// where there are too few for a median.
+    /// The median, because a few fsyncs that wait for something else would decide the mean; the
+    /// mean where there are too few for a median.
     pub fn primary(&self) -> &'static str {
         match Histogram::holds(0.5, self.repetitions.into()) {
             true => "fsync_latency_p50",
@@ -307,7 +307,7 @@ impl Metadata {
             || !self.operations.starts_with(&[MetadataOperation::Mkdir, MetadataOperation::Create])
         {
             let all = MetadataOperation::ALL.map(MetadataOperation::name).join(", ");
-            return Err(format!("begins with mkdir and create, and keeps the order of: {all}"));
+            return Err(format!("must begin with mkdir and create, and keep this order: {all}"));
         }
         check_count(self.files())
     }
@@ -375,8 +375,8 @@ mod tests {
             ("fsync_files = { files = 1, operation = \"rename\" }", "at least two files"),
             ("metadata = { directories = 0 }", "at least one directory"),
             ("metadata = { directories = 2, threads = 3 }", "3 threads for 2 directories"),
-            ("metadata = { operations = [\"mkdir\"] }", "begins with mkdir and create"),
-            ("metadata = { operations = [\"mkdir\", \"create\", \"create\"] }", "the order of"),
+            ("metadata = { operations = [\"mkdir\"] }", "must begin with mkdir and create"),
+            ("metadata = { operations = [\"mkdir\", \"create\", \"create\"] }", "keep this order"),
             ("sysbench = { threads = 4 }", "needs file-test-mode"),
             ("sysbench = [\"fileio\", \"--file-test-mode=rndrw\"]", "\"fileio\""),
             ("fsync_files = {}\nmetadata = {}", "exactly one of"),

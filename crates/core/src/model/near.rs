@@ -3,8 +3,9 @@
 /// Fewer letters begin too many names.
 const PREFIX_MIN: usize = 3;
 
-/// Those of `names` that are a slip or two away from `typed`, the nearest first; of a longer word's
-/// those with its first letter, which few mistype. Otherwise those that it begins.
+/// Those of `names` that are a slip or two away from `typed`, the nearest first; for a longer word
+/// only those with its first letter, if any, because few mistype that. If there are none, those
+/// that it begins.
 pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     // More slips than a third of a word make another word of it.
     let slips = (typed.chars().count() / 3).clamp(1, 2);

@@ -1,7 +1,7 @@
 //! What is needed of the place where trials run, and what a place answers.
 //!
-//! Each part of a plan states its needs as values, and each place answers them: nobody compares
-//! names, and what no place gives is known before anything is written.
+//! Each part of a plan states its needs as values, and each place answers them: no names are
+//! compared, and a need that no place meets is known before anything is written.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -275,7 +275,7 @@ impl Answer {
         matches!(self.state, State::Yes | State::Partly)
     }
 
-    /// What is lacking and what to do about it, in one line; nothing where nothing is.
+    /// What is missing and what to do about it, in one line; nothing if nothing is.
     pub fn unmet(&self) -> Option<String> {
         let remedy = self.remedy.as_ref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
         (!self.is_able()).then(|| format!("{}{remedy}", self.detail))

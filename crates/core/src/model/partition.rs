@@ -33,15 +33,16 @@ impl Partition {
         let straddles = self.physical_bytes >= BLOCK_BYTES && off(self.physical_bytes);
         Some(match (straddles, off(BLOCK_BYTES)) {
             (true, _) => {
-                "its blocks straddle those of the device, so that many writes become reads and \
-                 two writes"
+                "its blocks straddle those of the device, and many writes become a read and two \
+                 writes"
             }
             (false, true) => {
-                "its blocks don't straddle those that the device tells of, but would where it \
-                 works in 4 KiB all the same; its stripes or erase blocks may"
+                "its blocks don't straddle the blocks that the device reports, but would if it \
+                 works in 4 KiB internally; stripes or erase blocks may be straddled"
             }
             (false, false) => {
-                "its blocks don't straddle those of the device, but its stripes or erase blocks may"
+                "its blocks don't straddle those of the device, but may straddle its stripes or \
+                 erase blocks"
             }
         })
     }
@@ -59,11 +60,11 @@ mod tests {
         };
         let cost = |start_bytes, optimal_bytes| on(4096, start_bytes, optimal_bytes);
         assert_eq!([cost(1 << 20, 0), cost(3 << 16, 1 << 16)], [None, None]);
-        assert!(cost(2049 * 512, 0).unwrap().contains("reads and two writes"));
+        assert!(cost(2049 * 512, 0).unwrap().contains("a read and two writes"));
         assert!(cost(4096, 1 << 16).unwrap().contains("don't straddle"));
         let of_sectors = on(512, 2049 * 512, 0).unwrap();
-        assert!(of_sectors.contains("would where it works in 4 KiB"), "{of_sectors}");
+        assert!(of_sectors.contains("would if it works in 4 KiB"), "{of_sectors}");
         assert!(on(512, 4096, 0).unwrap().starts_with("its blocks don't straddle those of the"));
-        assert!(on(16_384, 4096, 0).unwrap().contains("reads and two writes"));
+        assert!(on(16_384, 4096, 0).unwrap().contains("a read and two writes"));
     }
 }

@@ -52,11 +52,11 @@ pub struct Vm {
     /// its commands name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bring: Vec<String>,
-    /// Options for QEMU after our own; of one that is given twice it takes the last.
+    /// Options for QEMU after our own; if one is given twice QEMU takes the last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub qemu: Vec<String>,
-    /// A stranger wrote the plan: of the host's files its machines get those of `bring`, and what
-    /// they themselves need.
+    /// A stranger wrote the plan: its machines get only those of the host's files that are in
+    /// `bring` or that they need themselves.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
 }

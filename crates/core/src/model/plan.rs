@@ -175,9 +175,9 @@ impl Plan {
     /// What devices are held down to, a sentence for the bed and for each contender with limits of
     /// its own.
     pub fn held_down(&self) -> Vec<String> {
-        let of_bed = self.bed.limits.map(|it| format!("each device is held down to {it}"));
+        let of_bed = self.bed.limits.map(|it| format!("each device is limited to {it}"));
         let of_contender = |it: &Contender| {
-            Some(format!("each device of {} is held down to {}", it.name, it.limits?))
+            Some(format!("each device of {} is limited to {}", it.name, it.limits?))
         };
         of_bed.into_iter().chain(self.contenders.iter().filter_map(of_contender)).collect()
     }
@@ -220,8 +220,7 @@ mod tests {
         assert_eq!(Plan::parse(PLAN).unwrap().held_down(), [""; 0]);
         let own = PLAN.replacen("name = \"xfs\"", "name = \"xfs\"\nlimits = { iops = 9 }", 1);
         let plan = Plan::parse(&format!("bed.limits = {{ bandwidth = \"4M\" }}\n{own}")).unwrap();
-        let said =
-            ["each device is held down to 4MiB/s", "each device of xfs is held down to 9 IOPS"];
+        let said = ["each device is limited to 4MiB/s", "each device of xfs is limited to 9 IOPS"];
         assert_eq!(plan.held_down(), said);
     }
 

@@ -1,5 +1,5 @@
-//! A study's claims as the run that this project publishes has answered them: what a run elsewhere
-//! stands beside.
+//! A study's claims as this project's published run has answered them: runs elsewhere are compared
+//! with that.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Precedent {
         self.answered.as_deref().unwrap_or(&self.run)
     }
 
-    /// What was said of that claim.
+    /// The ruling on that claim.
     pub fn of(&self, claim: &Answered) -> Option<&Ruling> {
         self.claims.iter().find(|it| it.text == claim.claim.text)
     }

@@ -16,7 +16,7 @@ pub enum Feature {
     Durability,
     /// The state of the whole, or of a tree, can be kept beside the living one.
     Snapshots,
-    /// What was stored is told from what comes back.
+    /// Data that comes back changed is noticed.
     DataChecksums,
     /// The same of the file system's own structures.
     MetadataChecksums,

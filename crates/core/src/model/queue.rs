@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The requests a tool had under way, as it was told and by its own figures.
+/// The requests a tool had under way: as it was set, and by its own figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
     /// Jobs times their depth: as many as there can be. A synchronous engine has a depth of 1.

@@ -108,7 +108,7 @@ pub struct Trouble {
     pub full: Option<Room>,
 }
 
-/// What is free of a file system, for who has no special rights.
+/// The free space of a file system, for users without special rights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Room {
@@ -224,8 +224,8 @@ pub struct ForeignTotals {
     pub write_bytes: u64,
 }
 
-/// What passed over the network interface by which the work comes in, headers of the link
-/// included (/proc/net/dev of proc_pid_net(5)).
+/// Traffic on the network interface that the work comes in by, headers of the link included
+/// (/proc/net/dev of proc_pid_net(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct NetworkTotals {
@@ -243,8 +243,8 @@ pub struct NetworkTotals {
 /// What heat did, as far as the machine tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeatTotals {
-    /// How often a processor was slowed down: the most that any one of the counters rose, of which
-    /// each processor has one of its core and one of its package.
+    /// How often a processor was slowed down: the largest increase of any counter; each processor
+    /// has one for its core and one for its package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_throttles: Option<u64>,
     /// A drive's own temperature alarm was on, before the work or after it.
@@ -362,11 +362,11 @@ pub struct PhaseRecord {
     /// The requests under way, where the tool tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Its jobs, where it has several. Where they did not all run at once, what is told of the
-    /// timed part itself are bytes alone.
+    /// Its jobs, where it has several. If they did not all run at once, the timed part itself has
+    /// bytes only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,
-    /// What a replay lacks of what was recorded.
+    /// What a replay leaves out of the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
     /// The rate window by window, of time-based work whose tool tells.
@@ -399,7 +399,7 @@ pub struct PhaseRecord {
 }
 
 impl PhaseRecord {
-    /// A timed part of which nothing further is known yet.
+    /// A timed part without further details yet.
     pub fn new(phase: Phase, work_ns: u64, syncfs_ns: u64) -> PhaseRecord {
         PhaseRecord {
             phase,
@@ -492,7 +492,7 @@ pub struct Guest {
     /// that nothing was heard of it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panicked: Option<String>,
-    /// What QEMU emulated, where the kernel had panicked on what it would by itself.
+    /// The processor that QEMU emulated, if the kernel had panicked on the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
     /// What its kernel can't tell, a sentence each, and that its processor is another.
@@ -500,8 +500,8 @@ pub struct Guest {
     pub lacks: Vec<String>,
 }
 
-/// What a kernel lacks that counts no flushes, as records say it: one that counts discards (Linux
-/// 4.18), and one that counts neither.
+/// What records say of a kernel that counts no flushes: of one that counts discards (Linux 4.18),
+/// and of one that counts neither.
 pub const NO_FLUSHES_COUNTED: [&str; 2] = [
     "/proc/diskstats, with discards; flushes need Linux 5.5",
     "/proc/diskstats; discards need Linux 4.18, flushes 5.5",
@@ -541,8 +541,7 @@ pub struct Record {
     /// The layers below it, as their own tools describe them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
-    /// What the disk under test said of itself when the file system was made; of several, the
-    /// first.
+    /// What the disk under test said of itself when the file system was made; the first of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
     /// What limits counted, on a bed that might have some: [`Record::limits_counted`].
@@ -572,7 +571,7 @@ pub struct Record {
     /// What went wrong beneath the work, if anything.
     #[serde(default, skip_serializing_if = "Trouble::is_none")]
     pub trouble: Trouble,
-    /// Of what was printed: bytes that are not in the file in `raw/` of that name.
+    /// By the name of a file in `raw/`: bytes that were printed and are not in it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unkept_bytes: BTreeMap<String, u64>,
     /// The timed parts.
@@ -582,7 +581,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A measured trial of which nothing further is known yet.
+    /// A measured trial without further details yet.
     pub fn new(number: u32, key: Key, position: u32, seed: u64) -> Record {
         Record {
             schema: SCHEMA,
@@ -626,8 +625,8 @@ impl Record {
         self.limits_count.unwrap_or(before)
     }
 
-    /// What it writes past the page cache goes through it all the same: Btrfs's data with
-    /// checksums, by its own kernel or the host's; where neither is known, it may be one of these.
+    /// Its direct writes go through the page cache all the same: Btrfs's data with checksums, by
+    /// its own kernel or the host's; if neither is known, it may be one of these.
     pub fn buffers_direct_writes(&self, host_kernel: Option<&str>) -> bool {
         let Some(mounted) = &self.mounted else { return false };
         let is_plain = |option: &String| matches!(option.as_str(), "nodatasum" | "nodatacow");

@@ -56,7 +56,7 @@ pub struct Recording {
     pub head: Head,
     /// Every path that a call or an entry names, below the folder that it is replayed in.
     pub paths: Vec<String>,
-    /// What was there before the first call; what is above comes first.
+    /// What was there before the first call; parents come first.
     pub entries: Vec<Entry>,
     /// The calls in the order they ended.
     pub calls: Vec<Call>,
@@ -91,8 +91,7 @@ pub struct Head {
     pub elapsed_ns: u64,
     /// What the tracer adds between two calls of a thread; taken off from all pauses.
     pub tracer_ns: u64,
-    /// Of the calls, how many the application handed over by io_submit or io_uring, several at
-    /// once.
+    /// How many of the calls the application handed over by io_submit or io_uring, several at once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_by_one: u64,
     /// What was seen and can't be replayed, and how often.
@@ -127,8 +126,9 @@ impl Replayed {
     /// What it lacks and does otherwise, as a sentence says it; `None` where that is nothing.
     pub fn apart(&self) -> Option<String> {
         let Replayed { calls, one_by_one, copied, .. } = self;
-        let in_turn =
-            format!("makes {one_by_one} of its {calls} calls one by one for io_submit or io_uring");
+        let in_turn = format!(
+            "makes {one_by_one} of its {calls} calls one by one, not by io_submit or io_uring"
+        );
         let in_turn = (*one_by_one > 0).then_some(in_turn);
         let copies = format!("copies {copied} files whose blocks the application shared");
         let copies = (*copied > 0).then_some(copies);
@@ -171,7 +171,7 @@ pub enum Laid {
     File {
         bytes: u64,
         mode: u32,
-        /// Begin and end of what is no hole, in bytes; none: all of it.
+        /// Begin and end of the parts that are no holes, in bytes; empty: all of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         data: Vec<(u64, u64)>,
     },
@@ -189,7 +189,7 @@ pub enum Laid {
 /// One call of the application's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Who makes it.
+    /// The thread that makes it.
     pub thread: u32,
     /// How long the thread was busy with something else since it could have begun.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -200,7 +200,7 @@ pub struct Call {
     /// The call.
     #[serde(rename = "do")]
     pub action: Action,
-    /// What it gave.
+    /// Its result.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gave: Gave,
 }

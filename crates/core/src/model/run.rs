@@ -37,8 +37,8 @@ pub struct Run {
     /// What of a study was left out, because the machine lacks something for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// Where the figures are of others: each `file` they were read from, and what of it was taken
-    /// for what, with the reason. Of a run of our own nothing.
+    /// For figures of others: each `file` they were read from, and what of it was taken for what,
+    /// with the reason. Empty for a run of our own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<(String, String)>,
     /// Why it ended; `None` while it runs, or when it was killed.

@@ -38,12 +38,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A figure of which less is better.
+    /// A figure where less is better.
     pub fn lower(metric: impl Into<String>, value: f64, unit: Unit) -> Self {
         Sample { metric: metric.into(), value, unit, better: Better::Lower }
     }
 
-    /// A figure of which more is better.
+    /// A figure where more is better.
     pub fn higher(metric: impl Into<String>, value: f64, unit: Unit) -> Self {
         Sample { metric: metric.into(), value, unit, better: Better::Higher }
     }

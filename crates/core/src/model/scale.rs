@@ -56,8 +56,8 @@ impl Workload {
         }
     }
 
-    /// Says whether it could: a fio job file runs unchanged, and so does a job of which no size or
-    /// time is known.
+    /// Says whether it could: a fio job file runs unchanged, and so does a job without a known size
+    /// or time.
     fn scale(&mut self, scale: f64) -> bool {
         if let Some(operations) = &mut self.operations {
             *operations = scaled_count(*operations, scale);
@@ -72,7 +72,7 @@ impl Workload {
             files.count = scaled_count(files.count, scale);
         }
         if let Some(files) = &mut self.fsync_files {
-            // How many files are written is what is asked, how often is what it costs.
+            // The number of files is the question, the repetitions are the cost.
             files.repetitions = scaled_u32(files.repetitions, scale);
         }
         if let Some(metadata) = &mut self.metadata {

@@ -1,16 +1,15 @@
-//! Other programs that ran during a timed part, what waited for them, and what is told of the
-//! trial's own cgroup.
+//! Other programs that ran during a timed part, what waited for them, and figures of the trial's
+//! own cgroup.
 
 use serde::{Deserialize, Serialize};
 
-/// What programs that belong to no part of the run did meanwhile: not the trial, not the lab, and
-/// no thread of the kernel.
+/// What programs outside the run did meanwhile: not the trial, not the lab, and no kernel threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Strangers {
     /// CPU time of all of them.
     pub cpu_ns: u64,
-    /// What they fetched from disks, whichever.
+    /// What they read from disks, any of them.
     pub read_bytes: u64,
     /// What they made dirty in the page cache, and wrote past it.
     pub write_bytes: u64,

@@ -15,7 +15,7 @@ pub struct Study {
     /// The machine it was done on, in its own words.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// Its machine's memory, by which the size of what it read and wrote is to be seen.
+    /// Its machine's memory, to compare with the size of what it read and wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     /// The working sets at full size, by workload: written down when they are scaled.

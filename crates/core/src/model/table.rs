@@ -74,8 +74,8 @@ pub struct Column {
 }
 
 impl Column {
-    /// Which direction is better: as the file says, or as rates and times have it. `None`: who
-    /// knows.
+    /// Which direction is better: as the file says, or as usual for rates and times. `None`:
+    /// unknown.
     pub fn better(&self) -> Option<Better> {
         self.better.or(match self.quantity {
             Quantity::Iops | Quantity::Rate | Quantity::Bandwidth => Some(Better::Higher),
@@ -164,13 +164,13 @@ pub struct Job {
     pub direct: Option<bool>,
     /// Bytes of each task's file.
     pub size_bytes: Option<u64>,
-    /// What is written has to reach the device within the timed part.
+    /// Writes have to reach the device within the timed part.
     pub synced: Option<bool>,
     /// A new operation begins when one ends, and only then, for as long as the job runs.
     pub closed_loop: bool,
     /// For how many seconds it goes over its files again and again, where it does.
     pub lasts_s: Option<f64>,
-    /// What is written is zeros.
+    /// Only zeros are written.
     pub zeros: bool,
 }
 
@@ -323,7 +323,7 @@ pub struct Audited {
     pub jobs: Vec<(String, String)>,
     /// Each heading with what it was taken for.
     pub columns: Vec<(String, String)>,
-    /// What could not be audited, and what is lacking for it.
+    /// What could not be audited, and what is missing for that.
     pub missing: Vec<String>,
     /// What was noticed.
     pub findings: Vec<Finding>,

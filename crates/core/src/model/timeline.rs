@@ -123,12 +123,12 @@ pub enum TimelineError {
     Csv(#[from] csv::Error),
     #[error("there is no column {0}")]
     Column(&'static str),
-    #[error("line {line}: {cell:?} is no number up to 2^56, in column {column}")]
+    #[error("line {line}: {cell:?} is not a number up to 2^56, in column {column}")]
     Cell { line: u64, column: &'static str, cell: String },
 }
 
-/// Counters tick every 10 ms (time(7), "the software clock"): what is closer together than this
-/// has no rate.
+/// Counters tick every 10 ms (time(7), "the software clock"): readings closer together than this
+/// have no rate.
 const SHORTEST_NS: u64 = 25_000_000;
 
 /// The columns that are drawn; the first two are needed, of the others what there is.
@@ -160,7 +160,7 @@ impl Row {
         self.0[1].unwrap_or(0)
     }
 
-    /// The CPU time of the columns from `from` to `to`; `None` where nothing is told.
+    /// The CPU time of the columns from `from` to `to`; `None` if it is unknown.
     fn cpu_ns(&self, to: usize) -> Option<u64> {
         self.0[3..to].iter().try_fold(0_u64, |all, told| Some(all.saturating_add((*told)?)))
     }
@@ -331,8 +331,8 @@ mod tests {
         let wrong = |text: &str| Timeline::parse(&key(), text).unwrap_err().to_string();
         assert_eq!(wrong("phase,x\n"), "there is no column time_ns");
         let said = wrong(&format!("{HEAD}x,0,a,0,0,0,0,0,0,0,0,0\n"));
-        assert_eq!(said, "line 2: \"a\" is no number up to 2^56, in column cpu_user_ns");
+        assert_eq!(said, "line 2: \"a\" is not a number up to 2^56, in column cpu_user_ns");
         let said = wrong(&format!("{HEAD}x,{},0,0,0,0,0,0,0,0,0,0\n", u64::MAX));
-        assert!(said.ends_with("is no number up to 2^56, in column time_ns"), "{said}");
+        assert!(said.ends_with("is not a number up to 2^56, in column time_ns"), "{said}");
     }
 }

@@ -16,13 +16,12 @@ const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
 const TRIAL: Duration = Duration::from_secs(2 * 3600);
 const TRIAL_MIN: Duration = Duration::from_secs(10 * 60);
 
-/// A guest is heard every ten seconds: one that has said something and is silent for this long
-/// hangs. One of which nothing is heard may have a kernel without a serial console: it has the
-/// limit of its boot.
+/// A guest reports every ten seconds: one that has reported and is silent for this long hangs. One
+/// that never reports may have a kernel without a serial console: it has the limit of its boot.
 const SILENCE: Duration = Duration::from_secs(180);
 
-/// What can be limited, with its default; without one the trial's limit is its own. What writes
-/// out what others have left dirty gets an hour.
+/// What can be limited, with its default; without one the trial's limit is its own. A step that
+/// writes out others' dirty data gets an hour.
 const STEPS: [(&str, Option<Duration>); 23] = [
     ("trial", None),
     ("boot", TEN_MINUTES),
@@ -75,7 +74,7 @@ impl Timeouts {
         let known = || STEPS.iter().map(|(step, _)| *step);
         for (step, limit) in &self.0 {
             if !known().any(|it| it == step) {
-                return Err(format!("timeout {step:?} is of no step; {}", meant(step, known())));
+                return Err(format!("timeout {step:?}: no such step; {}", meant(step, known())));
             }
             if limit.0.is_zero() {
                 return Err(format!("timeout {step} = \"{limit}\" leaves no time"));

@@ -122,7 +122,7 @@ pub struct Tree {
     pub threads: u32,
     /// Whether a copy may share blocks with its source.
     pub reflink: Reflink,
-    /// What is done, in this order. A tree that is not filled by a phase is there beforehand.
+    /// What is done, in this order. A tree that no phase fills is there beforehand.
     pub phases: Vec<TreePhase>,
 }
 
@@ -197,7 +197,7 @@ impl Tree {
         let places = self.phases.iter().map(|phase| *phase as u8);
         if self.phases.is_empty() || !places.is_sorted_by(|one, next| one < next) {
             let all = TreePhase::ALL.map(TreePhase::name).join(", ");
-            return Err(format!("needs phases, in the order of: {all}"));
+            return Err(format!("needs phases, in this order: {all}"));
         }
         check_count(self.files)
     }
@@ -220,7 +220,7 @@ mod tests {
             ("hard_links = \"60%\", symlinks = \"40%\"", "at most 90%"),
             ("compression = 0.5", "from 1 to 1000"),
             ("phases = []", "fill, copy, walk, walk_again, stat, delete"),
-            ("phases = [\"delete\", \"walk\"]", "in the order of"),
+            ("phases = [\"delete\", \"walk\"]", "in this order"),
         ] {
             let wrong = workload(tree).work().unwrap_err();
             assert!(wrong.starts_with("workload \"w\" ") && wrong.contains(says), "{wrong}");

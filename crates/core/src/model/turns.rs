@@ -1,4 +1,4 @@
-//! The turns of work that alternates with that of others, and what they come to in pairs.
+//! The turns of work that alternates with that of others, and their ratios in pairs.
 
 use std::time::Duration;
 
@@ -80,12 +80,12 @@ impl Turns {
     }
 
     /// Gives each of `all` the rate by which it is judged. The mean over cycles of ln(ratio) is the
-    /// difference of two such rates' logarithms, whichever two. Cycles in which somebody did little
-    /// are taken together with those that follow.
+    /// difference of two such rates' logarithms, for any two. Cycles in which a contender did
+    /// little are joined with those that follow.
     pub fn pair(all: &mut [&mut Turns]) -> Result<(), String> {
         let [from, to] = whole_cycles(all);
         if to <= from {
-            return Err("no cycle of turns was whole for all: give it a longer runtime".into());
+            return Err("no cycle of turns was complete for all: give a longer runtime".into());
         }
         let spans = spans(all, from, to);
         let rate = |turns: &Turns| {
@@ -121,8 +121,8 @@ fn whole_cycles(all: &[&mut Turns]) -> [usize; 2] {
     [from, to]
 }
 
-/// Stretches of cycles in each of which everybody has done enough, as short as can be. What is left
-/// over at the end belongs to the last.
+/// Spans of cycles, as short as possible, in each of which every contender has done enough. Cycles
+/// left over at the end belong to the last one.
 fn spans(all: &[&mut Turns], from: usize, to: usize) -> Vec<[usize; 2]> {
     let mut spans = Vec::new();
     let mut start = from;
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn too_little_has_no_rate() {
         let short = rates(&mut [turns(&[1; 2]), turns(&[1; 9])]).unwrap_err();
-        assert!(short.starts_with("no cycle of turns was whole"), "{short}");
+        assert!(short.starts_with("no cycle of turns was complete"), "{short}");
         let idle = [turns(&[9; 12]), turns(&[&[9][..], &[0; 11]].concat())];
         assert!(rates(&mut idle.clone()).unwrap_err().contains("did nothing"));
         assert_eq!(rates(&mut [turns(&[]), turns(&[])]).unwrap_err(), short);

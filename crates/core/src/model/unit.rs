@@ -127,7 +127,7 @@ pub fn precise(ratio: f64) -> String {
 
 /// Three decimals, and below a tenth as many as it takes for so many figures.
 fn decimals(value: f64, figures: i32) -> usize {
-    /// Nobody measures what is less.
+    /// Nothing smaller is measured.
     const MOST: i32 = 12;
     match value.abs() {
         small if small > 0.0 && small < 0.1 => {

@@ -138,8 +138,8 @@ pub struct Comparison {
     /// independent rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widened: Option<f64>,
-    /// Of an undecided comparison: the smallest ratio (above 1) that four of five such runs would
-    /// have told from 1. `None` while the interval is unbounded.
+    /// For an undecided comparison: the smallest ratio (above 1) that four of five such runs would
+    /// have shown to differ from 1. `None` while the interval is unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visible: Option<f64>,
     /// Of an open comparison: so many rounds more would settle it in four of five such runs, if the
@@ -178,7 +178,7 @@ fn is_no(yes: &bool) -> bool {
 pub enum Stop {
     /// Every comparison is settled.
     Settled,
-    /// What is best for the use that it was run for is decided.
+    /// The best contender for the intended use is decided.
     Decided,
     /// Every comparison is settled, or its contender out of the race.
     Race,
@@ -198,7 +198,7 @@ impl Stop {
         match self {
             Stop::Settled => "every comparison was settled",
             Stop::Decided => "what is best for the use was decided",
-            Stop::Race => "every comparison was settled or its contender out of the race",
+            Stop::Race => "every comparison was settled or its contender beaten",
             Stop::Rounds => "the declared number of rounds was done",
             Stop::Budget => "the budget was spent",
             Stop::Interrupted => "it was interrupted",

@@ -102,7 +102,7 @@ impl Comparison {
     }
 }
 
-/// " at p99", " on average": of what the latency is, by its name.
+/// " at p99", " on average": what the latency is, by its name.
 fn quantile(metric: &str) -> String {
     if let Some(digits) = quantile_word(metric) {
         if digits == "100" {

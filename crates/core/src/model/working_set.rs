@@ -1,4 +1,4 @@
-//! The bytes a workload goes over, by which one sees whether memory could answer for the device.
+//! The bytes a workload goes over, which show whether memory could answer in place of the device.
 
 use super::{Bytes, Plan, Work, Workload};
 

@@ -11,8 +11,8 @@ pub struct Zeros {
 }
 
 impl Zeros {
-    /// Those of `metric` of two, each a work and who does it. Of a trial that was run again the
-    /// later record counts. `None` where no round that holds both has a zero.
+    /// Those of `metric` for two, each a workload and a contender. If a trial was run again the
+    /// later record counts. `None` if no round with both has a zero.
     pub fn of(records: &[Record], metric: &str, both: [(&str, &str); 2]) -> Option<Zeros> {
         let of = |(work, name): (&str, &str)| {
             let is_its = |it: &&Record| {

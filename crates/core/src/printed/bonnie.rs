@@ -1,5 +1,5 @@
-//! bonnie++: the line for programs that it prints last (bon_csv2txt(1) has its fields). K are
-//! KiB, and `+++++` stands for what went too fast to be timed.
+//! bonnie++: the line for programs that it prints last (bon_csv2txt(1) has its fields). K are KiB,
+//! and `+++++` means too fast to be timed.
 
 use super::Program;
 use super::text::{KIB, MS_NS, bandwidth, latency, number, rate};

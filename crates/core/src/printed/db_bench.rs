@@ -1,5 +1,5 @@
 //! db_bench of RocksDB and LevelDB. Its MB are 2^20 bytes (db_bench_tool.cc, db_bench.cc:
-//! `bytes / 1048576.0`). LevelDB's prints no rate: there is the mean latency alone.
+//! `bytes / 1048576.0`). LevelDB's prints no rate, only the mean latency.
 
 use super::Program;
 use super::text::{MIB, bandwidth, groups, latency, number, rate};

@@ -1,7 +1,7 @@
 //! GNU dd: how fast it copied.
 //!
-//! It copies an amount, so that its time, with the sync that closes it, is what is judged: its own
-//! rate leaves out what it has only handed to the kernel, unless it was told `conv=fsync`.
+//! It copies a given amount, so its time, with the closing sync, is judged: its own rate also
+//! counts what it has only handed to the kernel, unless it was given `conv=fsync`.
 
 use super::Program;
 use super::text::{bandwidth, groups, number};

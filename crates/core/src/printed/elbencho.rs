@@ -1,5 +1,5 @@
-//! elbencho: the table of its phases. Of its two columns the last is read: when all threads had
-//! done, not when the first had.
+//! elbencho: the table of its phases. The last of its two columns is read: the time when all
+//! threads were done, not the first.
 
 use super::Program;
 use super::text::{MB, MIB, bandwidth, groups, number, rate};

@@ -1,5 +1,5 @@
 //! mdtest: the table that sums up a run, in operations a second (mdtest.c). The mean is over its
-//! iterations; what was not done has 0.
+//! iterations; operations that were not done have 0.
 
 use super::Program;
 use super::text::{groups, number, rate};

@@ -1,9 +1,9 @@
 //! Figures that benchmarks print of their own work: which programs are known, how each one's output
 //! is read, and by which of its figures it is judged.
 //!
-//! A program is recognised by what it prints, so that a script's output is read as well as its own.
-//! By which figure work is judged has to be known before its first trial: that goes by the command
-//! line ([`judged_by`]).
+//! A program is recognised by its output, so that a script's output is read as well as its own. The
+//! figure that judges the work has to be known before its first trial: the command line decides it
+//! ([`judged_by`]).
 
 mod bonnie;
 mod db_bench;
@@ -32,7 +32,7 @@ pub struct Program {
     prefix: &'static str,
     /// The names by which it is started.
     names: &'static [&'static str],
-    /// One of these is in what it prints: most outputs are nobody's, and some are long.
+    /// One of these is in its output: most outputs are of no known program, and some are long.
     marks: &'static [&'static str],
     /// The figures in what it printed.
     read: fn(&str) -> Vec<Sample>,
@@ -58,8 +58,8 @@ const PROGRAMS: [Program; 13] = [
     ycsb::PROGRAM,
 ];
 
-/// The figures that known programs have printed. Where one ran several times, those of its second
-/// run end with `_2`. What is no number in our units, as 1e308 MiB, is none.
+/// The figures that known programs have printed. If one ran several times, those of its second run
+/// end with `_2`. A value that does not fit our units, as 1e308 MiB, is left out.
 pub fn read(text: &str) -> Vec<Sample> {
     let mut figures: Vec<Sample> = Vec::new();
     let is_its = |program: &&Program| program.marks.iter().any(|mark| text.contains(mark));

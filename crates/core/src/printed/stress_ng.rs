@@ -1,5 +1,5 @@
-//! stress-ng: stressors, for a time. It prints their rates where it is told `--metrics` or
-//! `--metrics-brief`. Bogo operations of two stressors are of two kinds.
+//! stress-ng: stressors, for a time. It prints their rates with `--metrics` or `--metrics-brief`.
+//! Bogo operations of different stressors are of different kinds.
 
 use super::Program;
 use super::text::{groups, number, rate};

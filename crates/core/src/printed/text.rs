@@ -32,7 +32,7 @@ pub fn last_number(text: &str, expression: &str) -> Option<f64> {
     number(word)
 }
 
-/// A time of so many `unit_ns`, of which less is better.
+/// A time of so many `unit_ns`, where less is better.
 pub fn latency(metric: impl Into<String>, value: f64, unit_ns: f64) -> Sample {
     Sample::lower(metric, (value * unit_ns).round(), Unit::Nanoseconds)
 }

@@ -10,8 +10,8 @@ const WRAPPERS: [&str; 19] = [
 
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
 
-/// The commands of a command line, each with its program's name first: what wraps them is taken
-/// off, and a line for a shell is taken apart.
+/// The commands of a command line, each with its program's name first: wrapper commands are
+/// removed, and a shell's line is split.
 pub fn commands(argv: &[String]) -> Vec<Vec<String>> {
     let Some((program, rest)) = argv.split_first() else { return Vec::new() };
     let name = program.rsplit('/').next().unwrap_or(program);

@@ -147,8 +147,8 @@ fn add_figure(test: &mut Test, row: Row, record: &StringRecord, long: Long) {
     cells[place] = figure::printed(text(Some(long.value)));
 }
 
-/// The job of the given options: of what is not given nothing is known, for no program is named
-/// that would have defaults.
+/// The job of the given options: what is not given is unknown, because no program is named that
+/// would have defaults.
 fn job(given: &BTreeMap<String, String>) -> Job {
     let fio = options::job(given);
     let has = |option: &str| given.contains_key(option);

@@ -50,9 +50,9 @@ fn clock(text: &str) -> Option<(f64, f64)> {
     Some((f64::from(minutes) * 60.0 + seconds, step))
 }
 
-/// What is said roughly is known to so much of it.
+/// A rough figure is known to this share of it.
 const ROUGHLY: f64 = 0.05;
-/// What is rounded to tens may be off by so much.
+/// A figure rounded to tens may be off by so much.
 const HALF_OF_TEN: f64 = 5.0;
 
 /// A figure as a text has it: with a unit of its own (`3.2 GB/s`), roughly (`~3200`), or a range

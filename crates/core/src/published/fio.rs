@@ -130,14 +130,14 @@ fn parameters(
     if alike > 1 {
         parameters.jobs = Some(1);
     }
-    // With it several jobs, of which the options are not shown, may be one entry: the time of all
-    // tasks together says how many there were.
+    // With it several jobs, whose options are not shown, may be one entry: the total time of all
+    // tasks says how many there were.
     let tasks = number(&job["job_runtime"]) / longest_ms.max(CLOCK_MS);
     if parameters.jobs.is_some_and(|jobs| longest_ms >= 100.0 && tasks > f64::from(jobs) + 0.5) {
         parameters.jobs = None;
     }
-    // The flag time_based is not among the options fio repeats: a job that ran for as long as it
-    // was told, or the only one of its kind, was never short of work.
+    // The flag time_based is not among the options fio repeats: a job that ran for its full
+    // runtime, or the only one of its kind, was never short of work.
     let told_s = options.get("runtime").and_then(|text| text.trim_end_matches('s').parse().ok());
     let in_time = told_s.is_some_and(|told: f64| longest_ms >= told * 1e3 - 10.0);
     let alone = parameters.jobs == Some(1) && longest_ms >= 100.0;

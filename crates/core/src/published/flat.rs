@@ -16,13 +16,13 @@ pub struct Run {
     pub job: Job,
     /// Whose it is.
     pub contender: String,
-    /// Of which round, where that is known.
+    /// Its round, if known.
     pub round: Option<u32>,
     /// What it gave, in the units of [`Column::unit`].
     pub figures: Vec<(Column, f64)>,
 }
 
-/// By what contenders are told apart.
+/// What distinguishes contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// The rows.
@@ -36,7 +36,7 @@ pub enum Told {
 /// What tests are called where their names are the contenders'.
 const WORK: &str = "work";
 
-/// The runs of all files, and how their contenders were told apart.
+/// The runs of all files, and what distinguished their contenders.
 pub fn runs(files: &[(Label, Table)]) -> (Told, Vec<Run>) {
     let rows = || files.iter().flat_map(|(_, it)| &it.tests).flat_map(|it| &it.rows);
     let in_rows: BTreeSet<&str> = rows().map(|row| row.contender.as_str()).collect();
@@ -91,7 +91,7 @@ pub fn together(told: Told, files: Vec<(Label, Table)>) -> Table {
     all
 }
 
-/// What each test of the table is called, and whose it is by its name: `write/ext4` is ext4's
+/// The name of each test of the table, and its contender by that name: `write/ext4` is ext4's
 /// `write`.
 fn names(table: &Table, told: Told, label: &Label) -> Vec<(String, String)> {
     let names: Vec<&str> = table.tests.iter().map(|test| test.name.as_str()).collect();
@@ -121,7 +121,7 @@ fn named(table: &Table, test: &crate::model::Test) -> String {
     }
 }
 
-/// The figures of the runs that a row is of: of one, or of those whose times it holds.
+/// The figures of a row's runs: of one, or of all whose times it holds.
 fn figures(row: &Row, columns: &[Column]) -> Vec<Vec<(Column, f64)>> {
     if row.times_s.is_empty() {
         let cells = columns.iter().zip(&row.cells);

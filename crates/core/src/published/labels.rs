@@ -1,5 +1,5 @@
-//! Whose file each of several is, by what differs between their paths: `ext4-1.json` and
-//! `xfs-1.json`, `ext4/3.json` and `xfs/3.json`, `write/ext4/new/sample.json` and
+//! Which contender each of several files is of, by what differs between their paths: `ext4-1.json`
+//! and `xfs-1.json`, `ext4/3.json` and `xfs/3.json`, `write/ext4/new/sample.json` and
 //! `write/xfs/new/sample.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Label {
     /// Whose it is.
     pub contender: String,
-    /// Of which round, where the paths count.
+    /// Its round, if the paths count rounds.
     pub round: Option<u32>,
-    /// Of which test, where the paths name them.
+    /// Its test, if the paths name tests.
     pub test: Option<String>,
 }
 
@@ -101,8 +101,8 @@ fn counted(parts: &[String]) -> Label {
     Label { contender: contender.join("/"), round, test: None }
 }
 
-/// `ext4-12`, `ext4_run3`, `run3` or `3`: the number needs something before it that is no name, for
-/// ext4 is one.
+/// `ext4-12`, `ext4_run3`, `run3` or `3`: the number needs something before it that is no name,
+/// because ext4 is one.
 fn split(part: &str) -> Option<(&str, u32)> {
     const SEPARATORS: [char; 4] = ['-', '_', '.', ' '];
     const WORDS: [&str; 6] = ["run", "round", "rep", "iter", "trial", "r"];

@@ -1,4 +1,4 @@
-//! Files of others as a plan and records: what the judge takes of a run of our own.
+//! Others' files as a plan and records: the same input for the judge as a run of our own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,10 +41,10 @@ pub struct Wanted {
     pub confidence: Percent,
 }
 
-/// What was made of the files.
+/// The result of reading the files.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Whom, in what and how to compare.
+    /// Which contenders to compare, in what and how.
     pub plan: Plan,
     /// The runs.
     pub records: Vec<Record>,
@@ -274,7 +274,7 @@ fn by_themselves<'a>(columns: &[&'a Column]) -> Vec<&'a Column> {
         columns.iter().filter(whole).filter(|it| it.quantity == *kind).copied().collect()
     };
     let known = KINDS.iter().map(of_kind).find(|found| !found.is_empty());
-    // A column of which the file, or whoever asks, knows the direction.
+    // A column whose direction the file, or the caller, knows.
     known.unwrap_or_else(|| match columns {
         [only] => vec![*only],
         _ => columns.iter().filter(|it| it.better.is_some()).copied().collect(),
@@ -398,8 +398,7 @@ fn by_path(tables: &[(Label, Table)]) -> bool {
     tables.iter().all(|(label, _)| label.round.is_some())
 }
 
-/// A14 where there are no rounds, or nobody says that they were interleaved, and A18 where there
-/// are no runs.
+/// A14 if there are no rounds, or none known to be interleaved, and A18 if there are no runs.
 fn findings(tables: &[(Label, Table)], is_paired: bool) -> Vec<Finding> {
     use Severity::{Note, Warning};
     let finding = |audit, severity, evidence: &str, advice: &str| Finding {

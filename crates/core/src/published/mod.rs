@@ -1,6 +1,6 @@
 //! Tables as people publish them, read: a TOML file made from an article, what benchmark programs
-//! write, a CSV. Nothing is judged here, only understood; [`measured()`] makes of them what the
-//! judge takes.
+//! write, a CSV. Nothing is judged here, only understood; [`measured()`] turns them into the
+//! judge's input.
 
 mod criterion;
 mod csv;
@@ -32,7 +32,7 @@ pub use measured::{File, Measured, Wanted, measured};
 pub use options::described;
 pub use places::Columns;
 
-/// Reads `text`; what it is shows in what it holds, whatever its file is called.
+/// Reads `text`; its format shows in its content, whatever its file is called.
 ///
 /// # Errors
 /// When it is none of the kinds, or one with a mistake in it.

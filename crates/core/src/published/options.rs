@@ -56,7 +56,7 @@ pub fn slip(name: &str) -> Option<String> {
     // A name that only begins another is one of its own.
     let near: Vec<&str> = near.into_iter().filter(|it| it.len() <= name.len() + 2).collect();
     (!near.is_empty())
-        .then(|| format!("{name} is no option of fio's: did you mean {}?", near.join(" or ")))
+        .then(|| format!("{name} is not an option of fio's: did you mean {}?", near.join(" or ")))
 }
 
 /// The job that has `options`, by name.

@@ -41,7 +41,7 @@ pub struct Places {
     pub test: Option<usize>,
     pub round: Option<usize>,
     pub runs: Option<usize>,
-    /// Of a row for each figure: its metric, value, unit and direction.
+    /// With a row for each figure: its metric, value, unit and direction.
     pub long: Option<Long>,
     pub parameters: Vec<(usize, &'static str)>,
     pub figures: Vec<(usize, Column)>,
@@ -128,7 +128,7 @@ impl Places {
         Ok(place)
     }
 
-    /// The one column whose texts are no figures and come more than once: who was measured.
+    /// The one column whose texts are no figures and come more than once: the contenders.
     fn only_text(&mut self, header: &StringRecord, rows: &[StringRecord]) -> Option<usize> {
         let is_names = |place: &usize| {
             let mut texts: Vec<&str> = rows.iter().filter_map(|row| row.get(*place)).collect();

@@ -127,13 +127,13 @@ fn what_is_wrong_with_a_table_is_said_with_its_line() {
         "[environment]\ncontenders = [\"ext4\"]\n[[test]]\nname = \"w\"\ncolumns = [\"IOPS\"]\n";
     for (rest, says) in [
         ("ext4 = [1, 2]", "line 6: ext4 has 2 figures for 1 columns"),
-        ("ext4 = [\"fast\"]", "line 6: \"fast\" is no figure; for none write \"-\""),
-        ("xfs = [1]", "line 6: xfs is no key of a test, and none of the contenders"),
+        ("ext4 = [\"fast\"]", "line 6: \"fast\" is not a figure; for none write \"-\""),
+        ("xfs = [1]", "line 6: xfs is not a key of a test, and none of the contenders"),
         ("ext4 = [1]\nprocesses = { iops = 1 }", "line 7: no column of the test is \"iops\""),
         ("ext4 = [1]\nfiles = \"many\"", "line 7: files is a whole number"),
         ("", "test \"w\" has no rows"),
         ("ext4 = [1]\n[[claim]]\ntest = \"w\"", "line 7: a claim has a text"),
-        ("ext4 = [1]\n[[claim]]\ntext = \"t\"\nwho = 1", "line 9: who is no key of a claim"),
+        ("ext4 = [1]\n[[claim]]\ntext = \"t\"\nwho = 1", "line 9: who is not a key of a claim"),
         (
             "ext4 = [1]\n[[claim]]\ntext = \"t\"\nchanges = { IOPS = \"more\" }",
             "line 9: a change is written +9%, -12%, ~8-12%, 6.9x or 3-4x",

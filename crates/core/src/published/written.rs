@@ -1,7 +1,7 @@
 //! A table written down in TOML, from an article or a report. FORMAT.md describes it.
 //!
-//! Figures may be bare numbers: they are taken from the text itself, so that `16.0` keeps the digit
-//! that a number would lose.
+//! Figures may be bare numbers: they are read from the text itself, so that `16.0` keeps the digit
+//! that a parsed number would lose.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ const TEST_KEYS: [&str; 11] = [
     "preparation",
     "command",
 ];
-/// Keys of a test that describe files, for whoever reads it.
+/// Keys of a test that describe files, for its readers.
 const TEST_TEXTS: [&str; 3] = ["files", "file_size", "cache"];
 const CLAIM_KEYS: [&str; 7] =
     ["text", "test", "contender", "against", "figures", "changes", "better"];
@@ -99,7 +99,8 @@ impl Reader<'_> {
         let figure = figure::printed(&written).or_else(|| figure::said(&written));
         match figure.is_none() && !missing {
             true => {
-                Err(self.wrong(value, &format!("{written:?} is no figure; for none write \"-\"")))
+                let what = format!("{written:?} is not a figure; for none write \"-\"");
+                Err(self.wrong(value, &what))
             }
             false => Ok(figure),
         }
@@ -160,7 +161,7 @@ impl Reader<'_> {
                 (true, _) => rows.push(self.row(key, value, headings.len())?),
                 (_, true) => {}
                 _ => {
-                    let what = format!("{key} is no key of a test, and none of the contenders");
+                    let what = format!("{key} is not a key of a test, and none of the contenders");
                     return Err(self.wrong(value, &what));
                 }
             }
@@ -253,7 +254,7 @@ impl Reader<'_> {
             it.get_ref().as_table().ok_or_else(|| self.wrong(it, "[[claim]] is a table"))?;
         if let Some((key, value)) = pairs(table).find(|(it, _)| !CLAIM_KEYS.contains(&it.as_str()))
         {
-            return Err(self.wrong(value, &format!("{key} is no key of a claim")));
+            return Err(self.wrong(value, &format!("{key} is not a key of a claim")));
         }
         let get = |name: &str| table.get(name).map(plain);
         let text = get("text").ok_or_else(|| self.wrong(it, "a claim has a text"))?;

@@ -1,5 +1,5 @@
-//! System calls on extended attributes. Those that hold an access control list are that, since they
-//! say who may do what: a file's mode is part of it (acl(5)).
+//! System calls on extended attributes. Those that hold an access control list are recorded as one,
+//! because it controls access: a file's mode is part of it (acl(5)).
 
 use super::calls::Result;
 use super::line::{Ended, quoted, quoted_bytes};

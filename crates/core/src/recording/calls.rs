@@ -98,7 +98,7 @@ pub(super) struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// It ends in `/`, `.` or `..`, as only a directory's can. What is recorded ends in a name.
+    /// It ends in `/`, `.` or `..`, as only a directory's can. Recorded paths end in a name.
     fn ends_as_a_directory(&self) -> bool {
         let path = quoted(self.path).unwrap_or_default();
         matches!(path.rsplit('/').next(), Some("" | "." | ".."))
@@ -192,8 +192,8 @@ impl Watch {
         self.space.place(&absolute, follow).ok_or(why::ELSEWHERE)
     }
 
-    /// The path of a descriptor that strace shows without one, since it is longer than readlink(2)
-    /// gives: that by which it was opened.
+    /// The path of a descriptor that strace shows without one, because it is longer than
+    /// readlink(2) gives: the one it was opened by.
     pub(super) fn long_path(&self, thread: u32, fd: i32) -> Option<String> {
         let handle = self.processes.descriptor(thread, fd)?.handle;
         self.space.absolute(&self.handles[handle as usize].real)
@@ -383,7 +383,7 @@ impl Watch {
                 call.offset(2)?.ok_or(why::UNKNOWN)?
             }
             Returned::Value(value @ 0.., _) => value.cast_unsigned(),
-            // Of one that found no data, or no hole, there is nothing left to do.
+            // If it found no data, or no hole, there is nothing to replay.
             _ => return call.gave().and(Err(why::UNSUPPORTED)),
         };
         // Places in a directory mean something to its own file system only.
@@ -419,8 +419,8 @@ impl Watch {
         }
     }
 
-    /// The place of a path that a call does not change: what the call gave must go with what is
-    /// there by all that the trace has told.
+    /// The place of a path that a call does not change: the call's result must match what is there
+    /// by the trace so far.
     pub(super) fn seen(
         &mut self,
         thread: u32,
@@ -540,7 +540,7 @@ impl Watch {
         Ok(Some(Translated { action, gave: call.gave()?, keys }))
     }
 
-    /// ioctl(2): of all that it does a replay can share a file's blocks, and nothing else.
+    /// ioctl(2): a replay only does the sharing of a file's blocks.
     fn controlled(&self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
         let (request, to) = (call.argument(1), self.handle(thread, call.argument(0)));
         if !request.contains("FICLONE") || request.contains("RANGE") {
@@ -757,8 +757,8 @@ pub(super) fn shown_bytes(buffers: &str) -> Option<u64> {
     bytes.filter(|&bytes| bytes > 0 && !buffers.ends_with("...]"))
 }
 
-/// What a descriptor without a path is of: `5<pipe:[7]>`; of one that strace shows nothing of, the
-/// path is longer than readlink(2) gives.
+/// The kind of a descriptor without a path: `5<pipe:[7]>`; if strace shows nothing of it, its path
+/// is longer than readlink(2) gives.
 fn nameless(descriptor: Option<&str>) -> &'static str {
     if descriptor.is_some_and(|it| it.contains('<')) { why::PIPES } else { why::LONG }
 }

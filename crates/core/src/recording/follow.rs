@@ -1,4 +1,4 @@
-//! System calls by which processes change: those that start and end them, that change their working
+//! System calls that change processes: those that start and end them, that change their working
 //! directories, and that make and close descriptors.
 
 use super::Watch;

@@ -60,7 +60,7 @@ const UNFINISHED: &str = "<unfinished ...>";
 const PID_CHANGED: &str = "<pid changed to ";
 
 impl Lines {
-    /// What the line tells, and of which thread; `None` of a line that is no line of strace's.
+    /// What the line tells, and of which thread; `None` if it is no line of strace.
     pub fn read(&mut self, line: &str) -> Option<(u32, u64, Event)> {
         let (thread, rest) = line.split_once(' ')?;
         let (time, text) = rest.trim_start().split_once(' ')?;

@@ -1,11 +1,10 @@
 //! Files in the memory of processes: mappings, and the page faults by which their pages come there.
 //!
-//! What a program reads and writes in a mapping, no call tells; a page fault does, of the first
-//! time that a process meets a page. The kernel maps pages of the page cache beside one that is
-//! read (`filemap_map_pages` in mm/filemap.c), and a page that was written once may be written
-//! again without a fault until it has been written back (`page_mkclean` in mm/rmap.c). So these are
-//! first touches. A replay has all mappings in one process; one goes when no process has a piece of
-//! it.
+//! No call shows what a program reads and writes in a mapping; a page fault does, when a process
+//! first touches a page. The kernel also maps cached pages around one that is read
+//! (`filemap_map_pages` in mm/filemap.c), and a page that was written once may be written again
+//! without a fault until it has been written back (`page_mkclean` in mm/rmap.c). So these are first
+//! touches. A replay has all mappings in one process; one goes when no process has a piece of it.
 
 use super::calls::Result;
 use super::line::{Ended, Returned};

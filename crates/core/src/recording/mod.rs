@@ -1,10 +1,9 @@
 //! From what strace(1) says about a command to a recording that can be replayed.
 //!
-//! [`Watch`] is told what there was before the command began, and then each line of the trace, and
-//! the page faults before it. It follows the processes with their descriptors and working
-//! directories, and the names below the watched folders; turns calls on these into [`Call`]s; and
-//! finds out which of them have to wait for which. Whatever it can't take into the recording it
-//! counts.
+//! [`Watch`] gets what there was before the command began, and then each line of the trace, and the
+//! page faults before it. It follows the processes with their descriptors and working directories,
+//! and the names below the watched folders; turns calls on these into [`Call`]s; and finds out
+//! which calls have to wait for which. It counts what it can't take into the recording.
 
 mod attributes;
 mod calls;
@@ -61,7 +60,7 @@ pub struct Wanted {
     pub keep_names: bool,
     /// What the tracer adds between two calls of a thread.
     pub tracer_ns: u64,
-    /// Which page faults [`Watch::fault`] is told of.
+    /// Which page faults [`Watch::fault`] gets.
     pub faults: Faults,
     /// The machine's pages of memory.
     pub page_bytes: u64,
@@ -125,8 +124,8 @@ mod why {
     pub const CALLS_OF_BOTH: &str = "calls of io_uring and io_submit";
     pub const LINES: &str = "lines of the trace that can't be read";
 
-    /// A replay without these does not do all that the application did below the folders. Calls
-    /// that failed are none: what was done instead is in the recording.
+    /// A replay without these does not do all that the application did below the folders. Failed
+    /// calls don't count: what was done instead is in the recording.
     pub const LACKING: [&str; 12] = [
         PASSED,
         LONG,
@@ -228,7 +227,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Ready for the first line; `found` is what there is in the folders, what is above first.
+    /// Ready for the first line; `found` is the content of the folders, parents first.
     pub fn new(wanted: Wanted, found: Vec<Found>) -> Watch {
         Watch {
             space: Space::new(wanted.folders.clone(), found),
@@ -248,8 +247,8 @@ impl Watch {
         }
     }
 
-    /// A first look at a line: who has started whom. A child may be heard of before the call that
-    /// has made it has ended, so that all lines are to be shown here before the first is read.
+    /// A first look at a line, for the parents of processes. A child may appear before the end of
+    /// the call that made it, so all lines have to be shown here before the first is read.
     pub fn foresee(&mut self, line: &str) {
         self.births.foresee(line);
     }
@@ -309,7 +308,7 @@ impl Watch {
         match self.translated(thread, call) {
             Ok(Some(translated)) => self.enter(thread, [call.start_ns, call.end_ns], translated),
             Ok(None) => {}
-            // strace shows no path of what is not open, either.
+            // strace shows no path for a closed descriptor, either.
             Err(_) if call.failed_with("EBADF") => self.leave_out(why::PIPES),
             Err(what) => self.leave_out(what),
         }

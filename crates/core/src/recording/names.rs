@@ -1,5 +1,5 @@
-//! Names that say nothing: each part of a path becomes another of the same length, the same one
-//! always the same, so that directories are as large and as deep as they were.
+//! Anonymous names: each part of a path becomes another of the same length, always the same for the
+//! same part, so that directories stay as large and as deep as they were.
 
 use std::collections::HashMap;
 

@@ -107,7 +107,7 @@ impl Watch {
         Ok(Some(Translated { action: Action::Mkdir { path, mode }, gave, keys }))
     }
 
-    /// A directory could not go, since it is not empty: what is in it is laid out.
+    /// A directory could not be removed because it is not empty: its content is laid out.
     fn list_if_not_empty(&mut self, call: &Ended, place: &Place) -> bool {
         let is_full = ["ENOTEMPTY", "EEXIST"].iter().any(|error| call.failed_with(error));
         let node = place.node.filter(|node| *self.space.kind(*node) == Kind::Directory);
@@ -248,7 +248,7 @@ impl Watch {
     }
 }
 
-/// What a call on attributes of a symbolic link is counted as: one that sets them is lacking.
+/// What a call on a symbolic link's attributes counts as: one that sets them is missing.
 fn of_link(call: &Ended) -> &'static str {
     if call.name == "lsetxattr" && call.succeeded() { why::UNKNOWN } else { why::OF_LINKS }
 }

@@ -1,15 +1,15 @@
 //! Which calls of other threads a call has to wait for in a replay.
 //!
-//! Calls are seen in the order they ended. A call waits for those before it that it has something
-//! in common with: an open file, the content of a file, a name, the entries of a directory; unless
-//! both only look. So each file keeps its own order, and what has nothing in common may go on at
-//! once (resource-oriented ordering: Weiss, Harter, Arpaci-Dusseau and Arpaci-Dusseau, "ROOT:
-//! Replaying Multithreaded Traces with Resource-Oriented Ordering", SOSP 2013).
+//! Calls are seen in the order they ended. A call waits for earlier ones that it has something in
+//! common with: an open file, the content of a file, a name, the entries of a directory; unless
+//! both only read it. So each file keeps its own order, and calls without anything in common may
+//! run at once (resource-oriented ordering: Weiss, Harter, Arpaci-Dusseau and Arpaci-Dusseau,
+//! "ROOT: Replaying Multithreaded Traces with Resource-Oriented Ordering", SOSP 2013).
 //!
-//! Of calls that overlapped in time nobody knows which came first. For contents they are left
+//! It is unknown which of two calls that overlapped in time came first. For contents they are left
 //! unordered: threads that write to one file at once do so again. For names and open files the one
-//! that ended first goes first, since the other may depend on it. Either way a call waits only for
-//! calls that ended before it did, so that no two wait for each other.
+//! that ended first goes first, because the other may depend on it. Either way a call waits only
+//! for calls that ended before it did, so that no two wait for each other.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 pub enum Key {
     /// A file's or directory's content and attributes, by its node.
     Content(usize),
-    /// A name: whether it is there and what it stands for.
+    /// A name: whether it exists and what it refers to.
     Name(u32),
     /// The names in a directory, by its own.
     Listing(u32),
@@ -150,7 +150,7 @@ impl Order {
         Waits { waits, pause_ns: start_ns.saturating_sub(ready_ns) }
     }
 
-    /// The last calls of each lane that one has to wait for which now has `key`.
+    /// The last calls of each lane that a call with `key` now has to wait for.
     fn before(&self, key: Key, changes: bool, start_ns: u64) -> impl Iterator<Item = Need> {
         let limit_ns = if matches!(key, Key::Content(_)) { start_ns } else { u64::MAX };
         let last = move |uses: &[(u64, u64)]| {

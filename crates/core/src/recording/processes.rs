@@ -1,5 +1,5 @@
-//! Processes and threads as a trace tells of them: who has started whom, their descriptors, their
-//! working directories, and which thread of the replay does their calls.
+//! Processes and threads as a trace shows them: their parents, their descriptors, their working
+//! directories, and which thread of the replay does their calls.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -19,7 +19,7 @@ pub struct Descriptor {
 
 type Descriptors = HashMap<i32, Descriptor>;
 
-/// Calls that are to be done, by who does them: of several of one lane the last.
+/// Calls that must be done before, by their lane: the last of each.
 type Needs = BTreeMap<u32, Need>;
 
 fn add(needs: &mut Needs, need: Need) {
@@ -50,7 +50,7 @@ struct Birth {
     shares_folder: bool,
 }
 
-/// Who has started whom; numbers of threads may come again.
+/// The parents of processes; numbers of threads may be reused.
 #[derive(Debug, Default)]
 pub struct Births {
     lines: Lines,
@@ -146,7 +146,7 @@ impl Processes {
         }
     }
 
-    /// The lane of the replay that does the thread's calls, the next of which began at `start_ns`.
+    /// The lane of the replay that does the thread's calls; the next one began at `start_ns`.
     pub fn lane(&mut self, thread: u32, start_ns: u64, order: &mut Order) -> u32 {
         let lane = &mut self.of(thread).lane;
         *lane.get_or_insert_with(|| order.take(start_ns))
@@ -174,8 +174,8 @@ impl Processes {
         }
     }
 
-    /// The thread `other` goes on as `thread`, which is gone: it has called execve(2), by which a
-    /// process has one thread alone, with the process's number.
+    /// The thread `other` goes on as `thread`, which is gone: it has called execve(2), which leaves
+    /// a process a single thread, with the process's number.
     pub fn supersede(&mut self, thread: u32, other: u32) {
         let Some(mut task) = self.tasks.remove(&other) else { return };
         let before = self.gone.remove(&thread).unwrap_or_default();
@@ -183,7 +183,7 @@ impl Processes {
         self.tasks.insert(thread, task);
     }
 
-    /// The open files of the thread's process, of which it is the last: no longer open.
+    /// If this is the last thread of its process: the open files of that, which are closed now.
     pub fn open_files_of_last(&mut self, thread: u32) -> Vec<u32> {
         let Some(task) = self.tasks.get(&thread) else { return Vec::new() };
         if Rc::strong_count(&task.table) > 1 {
@@ -197,7 +197,7 @@ impl Processes {
         self.tasks.contains_key(&thread) || births.is_coming(thread)
     }
 
-    /// What of a mapping is at an address of the thread's: the mapping, and the place in it.
+    /// What is mapped at an address of the thread: the mapping, and the place in it.
     pub fn mapped(&self, thread: u32, address: u64) -> Option<(u32, u64)> {
         self.tasks.get(&thread)?.memory.borrow().at(address)
     }
@@ -207,7 +207,7 @@ impl Processes {
         change(&mut self.of(thread).memory.borrow_mut())
     }
 
-    /// The thread begins anew, with no memory: what goes with that if no other thread has it.
+    /// The thread starts again without its memory: what goes with that, if no other thread has it.
     pub fn leave_memory(&mut self, thread: u32) -> Pieces {
         let Some(task) = self.tasks.get_mut(&thread) else { return Pieces::default() };
         let left = Rc::try_unwrap(std::mem::take(&mut task.memory));

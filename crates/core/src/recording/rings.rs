@@ -1,15 +1,15 @@
 //! Requests of io_uring(7), which an application writes into memory that it shares with the kernel.
-//! strace shows how many the kernel took. Who reads that memory while the application stands at
-//! io_uring_enter(2) writes a line as strace would, with what lies there:
+//! strace shows how many the kernel took. A reader of that memory, while the application is stopped
+//! at io_uring_enter(2), writes a line as strace would, with its content:
 //!
 //! - `io_uring_enter(5, 1, [{opcode=22, flags=0, fd=3</f>, off=0, addr=0x7f00, len=512, op=0}])`:
 //!   the fields of `struct io_uring_sqe` (include/uapi/linux/io_uring.h), `op` being `rw_flags` and
 //!   all that shares its place; `bytes` is what the buffers of a vector hold. The file of a request
 //!   whose flags have `IOSQE_FIXED_FILE` is `index=7` instead.
 //! - `io_uring_register(5, [{index=7, fd=3</f>}])`: the ring has these files from now on, by these
-//!   numbers, also when their descriptors are closed; `fd=-1` takes one away, and no list all.
+//!   numbers, also when their descriptors are closed; `fd=-1` removes one, and no list removes all.
 //!
-//! Where nobody reads that memory there are strace's own lines: `io_uring_enter(5, 8, ...)` is
+//! If nothing reads that memory there are strace's own lines: `io_uring_enter(5, 8, ...)` is
 //! counted, and so is a ring that the kernel empties by itself,
 //! `io_uring_setup(8, {flags=IORING_SETUP_SQPOLL})`.
 
@@ -87,7 +87,7 @@ impl Watch {
     /// Calls of io_uring.
     pub(super) fn of_rings(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
         match (call.name, &call.returned) {
-            // Of what the kernel fetches by itself nothing shows but the ring.
+            // Of what the kernel fetches by itself only the ring's setup shows.
             ("io_uring_setup", Returned::Value(0.., _)) if call.argument(1).contains("SQPOLL") => {
                 Err(why::RINGS)
             }

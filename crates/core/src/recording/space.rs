@@ -1,6 +1,6 @@
 //! The names below the watched folders: what was there, and what the traced calls made of it.
 //!
-//! A name is written `0/a/b`: the number of its watched folder, and the way from there.
+//! A name is written `0/a/b`: the number of its watched folder, and the path from there.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -66,8 +66,8 @@ pub struct Space {
 }
 
 impl Space {
-    /// `roots` are absolute paths, each with the number of the folder it leads to; `found` is what
-    /// there is in these, what is above first.
+    /// `roots` are absolute paths, each with the number of the folder it leads to; `found` is the
+    /// content of these, parents first.
     pub fn new(mut roots: Vec<(String, usize)>, found: Vec<Found>) -> Space {
         roots.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         let mut space = Space { roots, ..Space::default() };
@@ -114,7 +114,7 @@ impl Space {
         let written = self.without_ups(absolute)?;
         let real = self.resolved(started(&written), follow)?;
         let node = self.names.get(&real).copied();
-        // What is not there is looked for in what is: that is met, too.
+        // A missing name is looked for in an existing directory: that is touched, too.
         let ways = std::iter::successors(Some(real.as_str()), |name| parent(name));
         let met = ways.filter_map(|name| self.names.get(name)).next();
         if let Some(&met) = met {
@@ -130,7 +130,7 @@ impl Space {
         self.absolute(&real)
     }
 
-    /// The name of an absolute path, without `..`: what is before one is resolved, for behind a
+    /// The name of an absolute path, without `..`: what is before one is resolved, because after a
     /// link it leads elsewhere than it seems.
     fn without_ups(&mut self, absolute: &str) -> Option<String> {
         if let Some((root, mut rest)) = self.parts_inside(absolute)
@@ -257,7 +257,7 @@ impl Space {
         }
     }
 
-    /// A name becomes another, with all below it; what was called so is gone.
+    /// A name becomes another, with all below it; what had the new name is gone.
     pub fn rename(&mut self, from: &str, to: &str) {
         let moved = self.take(from);
         self.take(to);
@@ -271,7 +271,7 @@ impl Space {
         self.put(one, second);
     }
 
-    /// Takes a name and all below it out: the rests of the names, with what they stand for.
+    /// Removes a name and all below it: returns the rests of the names, with their nodes.
     fn take(&mut self, name: &str) -> Vec<(String, usize)> {
         // '0' comes after '/'.
         let below = self.names.range(format!("{name}/")..format!("{name}0"));
@@ -284,9 +284,9 @@ impl Space {
         self.names.extend(taken.into_iter().map(|(rest, node)| (format!("{name}{rest}"), node)));
     }
 
-    /// What is to be laid out for a replay: what calls were made on, what is above, and, empty,
-    /// what lies beside it in directories that were read. What is above comes first, and the name
-    /// that another is the same as.
+    /// What to lay out for a replay: what calls were made on, its parents, and, empty, the other
+    /// entries of directories that were read. Parents come first, and of several names of a file
+    /// the one that the others link to.
     pub fn entries(&self) -> Vec<Laying> {
         let mut wanted: BTreeSet<&str> = BTreeSet::new();
         let roots = self.roots.iter().map(|(_, number)| number.to_string());
@@ -316,9 +316,9 @@ impl Space {
         laid.collect()
     }
 
-    /// What is there at the end, of all that a replay has or ought to have, where `found` is what
-    /// there is in the folders now, what is above first. What no call was made on and nobody has
-    /// changed is as it was laid out.
+    /// What is there at the end, of all that a replay has or should have. `found` is what the
+    /// folders hold now, parents first. What no call touched and nobody changed is as it was laid
+    /// out.
     pub fn ends(&self, found: Vec<Found>, laid: &[Laying]) -> Vec<Laying> {
         let laid: HashMap<&str, &Laying> = laid.iter().map(|it| (it.name.as_str(), it)).collect();
         let nodes = self.nodes.iter();

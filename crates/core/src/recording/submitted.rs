@@ -1,6 +1,6 @@
-//! Requests of io_submit(2), which an application hands over several at once and lets the kernel do
-//! meanwhile. strace shows each of them, and not what it gave: io_getevents(2) tells that by the
-//! address of the request, which it does not show. They are calls in the order in which they were
+//! Requests of io_submit(2): an application hands over several at once, and the kernel does them
+//! asynchronously. strace shows each of them, but not its result: io_getevents(2) tells that by the
+//! request's address, which strace does not show. They become calls in the order in which they were
 //! handed over, so that a replay makes one after the other.
 
 use super::calls::{Result, WriteFlags, shown_bytes};
@@ -9,7 +9,7 @@ use super::{Translated, Watch, why};
 use crate::model::{Action, Gave};
 
 impl Watch {
-    /// Enters the requests that the kernel has taken: of those that were handed over, the first.
+    /// Enters the requests that the kernel has taken: the first of those that were handed over.
     pub(super) fn submitted(&mut self, thread: u32, call: &Ended) -> Result<Option<Translated>> {
         let Gave::Value(taken) = call.gave()? else { return Err(why::UNKNOWN) };
         let mut shown = elements(call.argument(2)).unwrap_or_default();

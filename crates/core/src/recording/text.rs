@@ -22,7 +22,7 @@ const HEAD_BYTES_MAX: u64 = 1 << 20;
 pub enum RecordingError {
     #[error("{0}")]
     Read(#[from] io::Error),
-    #[error("it is no recording of fsverdict record: {0}")]
+    #[error("it is not a recording of fsverdict record: {0}")]
     Head(serde_json::Error),
     #[error("it is of version {found}, and this fsverdict reads {RECORDING}: record again")]
     Version { found: u32 },
@@ -60,8 +60,8 @@ pub fn read_head(text: impl BufRead) -> Result<Head, RecordingError> {
     absurd(&head).map_or(Ok(head), |claim| Err(RecordingError::Claims(claim)))
 }
 
-/// What a first line claims and no recording has. A replay makes room for threads and open files by
-/// their counts; that of lines makes room for nothing that is not read.
+/// Counts in a first line that no recording has. A replay allocates for the given numbers of
+/// threads and open files; for lines it allocates only as they are read.
 fn absurd(head: &Head) -> Option<String> {
     let &Head { threads, handles, maps, paths, entries, calls, ends, .. } = head;
     [

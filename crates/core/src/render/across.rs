@@ -70,7 +70,7 @@ fn is_brief(across: &Across, all: bool) -> bool {
     !all && across.changes.len() > SHOWN_MAX
 }
 
-/// One for each workload; of many figures, one of what is worse or void.
+/// One for each workload; if there are many figures, a single one of those that are worse or void.
 fn parts(across: &Across, all: bool) -> Vec<Part<'_>> {
     if is_brief(across, all) {
         let changes: Vec<&Change> = across.changes.iter().filter(|it| is_grave(it)).collect();
@@ -107,7 +107,7 @@ fn told(across: &Across, change: &Change, is_whole: bool) -> String {
     if is_whole { sentence } else { format!("{}, {sentence}", change.workload) }
 }
 
-/// What stands below the verdicts, each with its title.
+/// The lists below the verdicts, each with its title.
 fn lists(across: &Across, all: bool) -> [(&'static str, Vec<String>); 7] {
     let mut references = Vec::new();
     let mut themselves = Vec::new();
@@ -136,7 +136,7 @@ fn lists(across: &Across, all: bool) -> [(&'static str, Vec<String>); 7] {
     ]
 }
 
-/// The claims of which the run says something else, those first that are refuted now.
+/// The claims that the run answers differently; those that are refuted now come first.
 fn claims(across: &Across) -> Vec<String> {
     let (changed, same): (Vec<&ClaimChange>, Vec<_>) =
         across.claims.iter().partition(|it| it.is_news());
@@ -210,8 +210,8 @@ fn interval(change: &Change) -> String {
     }
 }
 
-/// How often such runs overlook a regression: of a verdict, or an interval that excludes one, that
-/// is no question.
+/// How often such runs overlook a regression; not asked if there is a verdict, or if the interval
+/// excludes one.
 fn misses(across: &Across, change: &Change) -> Option<String> {
     let is_open = change.verdict == Verdict::Undecided && !change.excludes(across.regression);
     let chance = change.missed.filter(|_| is_open)?;
@@ -239,10 +239,10 @@ mod tests {
         let shown = across(&many, false);
         assert!(shown.contains("\nWorse or void\n"), "{shown}");
         assert!(shown.contains("12 figures not shown here: --verbose shows all."), "{shown}");
-        assert_eq!(shown.matches("beside a, b is").count(), 1, "{shown}");
+        assert_eq!(shown.matches("relative to a, b is").count(), 1, "{shown}");
         let all = across(&many, true);
         assert!(!all.contains("--verbose") && !all.contains("Worse or void"), "{all}");
-        assert_eq!(all.matches(": beside a, b is").count(), 13, "{all}");
+        assert_eq!(all.matches(": relative to a, b is").count(), 13, "{all}");
         let few = across(&apart(changes[1..].to_vec(), 1.0), false);
         assert!(!few.contains("--verbose"), "{few}");
         let mut open = change(Verdict::Undecided, 1.0);

@@ -108,7 +108,7 @@ fn answer(advice: &Advice) -> String {
         Some((measured, all)) => {
             let missing: Vec<String> = advice.missing.iter().map(|it| it.what.clone()).collect();
             let [measured, all] = [measured, all].map(weight);
-            format!(", by {measured} of {all} of what counts (not by {}),", listed(&missing))
+            format!(", by a weight of {measured} of {all} (not by {}),", listed(&missing))
         }
     };
     match &advice.answer {
@@ -126,8 +126,7 @@ fn answer(advice: &Advice) -> String {
         ),
         Answer::Even(names) => format!(
             "{} come out even here for {purpose}{part} as {run} measured it, but are not alike: \
-             by the means, which have no interval here, {}. Which of these counts more to you \
-             decides.{}",
+             by the means, which have no interval here, {}. Choose by what counts more to you.{}",
             listed(names),
             ahead(advice, names),
             behind(advice, names)
@@ -151,19 +150,19 @@ fn answer(advice: &Advice) -> String {
             ),
         },
         Answer::Only(name) if advice.left_out.is_empty() => {
-            format!("{name} alone is left for {purpose}: there is nothing to compare it with.")
+            format!("Only {name} is left for {purpose}: there is nothing to compare it with.")
         }
         Answer::Only(name) => format!(
-            "{name} alone has all figures for {purpose}: there is nothing to compare them with.",
+            "Only {name} has all figures for {purpose}: there is nothing to compare them with.",
         ),
-        Answer::Nobody => format!("No contender of {run} can be advised for {purpose}."),
+        Answer::Nobody => format!("No contender of {run} can be recommended for {purpose}."),
         Answer::Unmeasured => {
             let decisive: Vec<String> =
                 advice.missing.iter().filter(|it| it.decides).map(|it| it.what.clone()).collect();
             match decisive.is_empty() {
-                true => format!("No opinion on {purpose}: {run} measured nothing of what counts."),
+                true => format!("No opinion on {purpose}: {run} measured nothing that counts."),
                 false => format!(
-                    "No advice on {purpose} yet: {run} did not measure what decides, {}.",
+                    "No advice on {purpose} yet: {run} did not measure what decides: {}.",
                     listed(&decisive)
                 ),
             }
@@ -179,7 +178,7 @@ fn are_all(advice: &Advice, names: &[String]) -> bool {
     })
 }
 
-/// Whom these are better than, or some of these.
+/// The contenders that these, or some of these, are better than.
 fn behind(advice: &Advice, names: &[String]) -> String {
     let beats = |one: &String, other: &String| {
         let is_it = |it: &&Standing| (&it.contender, &it.reference) == (one, other);
@@ -203,7 +202,7 @@ fn behind(advice: &Advice, names: &[String]) -> String {
     said.iter().map(sentence).collect()
 }
 
-/// Of whom nothing is said.
+/// The contenders without an answer.
 fn not_compared(advice: &Advice) -> String {
     let names: Vec<String> = advice.left_out.iter().map(|(name, _)| name.clone()).collect();
     match names.len() {
@@ -213,7 +212,7 @@ fn not_compared(advice: &Advice) -> String {
     }
 }
 
-/// Who is better than each of the others by a size that is open, and these.
+/// The contender that is better than all others by an open size, and these others.
 fn ahead_of_all(advice: &Advice, names: &[String]) -> Option<(String, Vec<String>)> {
     let beats = |one: &String, other: &String| {
         advice
@@ -226,7 +225,7 @@ fn ahead_of_all(advice: &Advice, names: &[String]) -> Option<(String, Vec<String
     Some((first.clone(), others(first)))
 }
 
-/// Who is ahead of the others in what, by the means: no interval stands behind it.
+/// Which contender is ahead in what, by the means, without an interval.
 fn ahead(advice: &Advice, names: &[String]) -> String {
     let mut leads: Vec<String> = Vec::new();
     for it in &advice.weighed {
@@ -316,7 +315,7 @@ fn sections(advice: &Advice) -> [(&'static str, Vec<String>); 6] {
     });
     let finding = |kind: &Kind| format!("{}: {}", kind.told(), kind.advice());
     [
-        ("All that was measured together", standings),
+        ("Everything measured, taken together", standings),
         ("Conditions", advice.conditions.iter().map(condition).collect()),
         ("Left out", left_out.collect()),
         ("Not measured", missing.collect()),
@@ -329,7 +328,7 @@ fn sections(advice: &Advice) -> [(&'static str, Vec<String>); 6] {
 pub(super) fn standing(advice: &Advice, it: &Standing) -> String {
     let Standing { contender, reference, .. } = it;
     let Some(ratio) = it.ratio else {
-        return format!("{contender} and {reference} have no whole round together.");
+        return format!("No complete round has both {contender} and {reference}.");
     };
     // Every two contenders have one.
     let all = advice.standings.len() as u32;
@@ -519,7 +518,7 @@ mod tests {
     #[test]
     fn weights_are_shown_as_they_are() {
         let it = weighing(&[("commits", 0.1)], 0.2);
-        assert!(answer(&it).contains("by 0.1 of 0.3 of what counts"), "{}", answer(&it));
+        assert!(answer(&it).contains("by a weight of 0.1 of 0.3 (not by "), "{}", answer(&it));
         let said = |now, lever| {
             let it = weighing(&[("lookups", now)], 1.0);
             let turn = Turn { contender: "ext4".into(), what: "lookups".into(), lever };
@@ -550,7 +549,7 @@ mod tests {
         let says = "xfs is better than ext4, and the data do not say whether by more than 5%.";
         assert!(answer(&it).ends_with(says), "{}", answer(&it));
         let told = standing(&it, &it.standings[0]);
-        assert!(told.contains("12 rounds of which round 3 outlies"), "{told}");
+        assert!(told.contains("12 rounds; round 3 is an outlier"), "{told}");
         it.margin = Percent(0.002);
         assert!(standing(&it, &it.standings[0]).contains("1.004 times as good"));
     }

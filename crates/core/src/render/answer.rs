@@ -9,7 +9,7 @@ use super::ways::matters;
 use super::words::{self, counted, listed, quoted};
 use crate::model::{Comparison, Verdict};
 
-/// What is said of how often or at what somebody is of that tone, by that word for it.
+/// Says how often, or at which tests, a contender is better or worse; the word is given.
 type Part<'a> = dyn Fn(&[Compared], Tone, &str) -> Option<String> + 'a;
 
 /// So many words an answer has at most.
@@ -48,17 +48,17 @@ pub(super) fn answer(report: &Report, matrix: &Matrix) -> String {
     head.into_iter().chain(after).collect::<Vec<_>>().join(" ")
 }
 
-/// What there is to say of one contender.
+/// The answer for a single contender.
 fn alone_measured(report: &Report, matrix: &Matrix) -> String {
     if let [work] = report.plan.workloads.as_slice() {
         return report.sentences(work).join(" ");
     }
     let (name, tests) = (report.plan.reference(), matrix.rows().count());
-    format!("{name} alone was measured, at {tests} tests: it is compared with nobody.")
+    format!("Only {name} was measured, at {tests} tests: there is nothing to compare it with.")
 }
 
-/// What the second way changes, and which of the two matters more where there is room for both.
-/// What is open is told below.
+/// What the second way changes, and which of the two matters more if both fit. What is open is
+/// reported below.
 fn in_two_ways(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     let ways = matrix.ways.as_ref()?;
     let heads = columns::heads(report, matrix, ways, all);
@@ -94,7 +94,7 @@ pub(super) fn distance(comparison: &Comparison) -> f64 {
     comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs())
 }
 
-/// What is no difference, or none that matters: within the margin, open, void.
+/// The comparisons without a difference that matters: within the margin, open, void.
 fn rest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     let [alike, open, void] =
         [Tone::Alike, Tone::Open, Tone::Void].map(|tone| of_tone(all, tone).len());
@@ -140,15 +140,15 @@ fn alone(matrix: &Matrix, (test, it): &Compared) -> Option<String> {
     })
 }
 
-/// A reference of which no name has room.
+/// The reference's name, if it is short; else "the reference".
 fn short(reference: &str) -> &str {
     /// So many words a name has at most.
     const MOST: usize = 4;
     if words_of(reference) > MOST { "the reference" } else { reference }
 }
 
-/// Of each contender at what it is better and worse: by name where that is short, otherwise how
-/// often.
+/// For each contender, the tests at which it is better and worse: their names if few, otherwise
+/// their number.
 fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     if matrix.ways.is_some() {
         return None;
@@ -170,7 +170,7 @@ fn by_name(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String>
     })
 }
 
-/// Of each contender how often it is better and worse.
+/// How often each contender is better and worse.
 fn by_count(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String> {
     each(report, matrix, all, &|its, tone, word| {
         let (total, count) = (its.len(), of_tone(its, tone).len());
@@ -178,7 +178,7 @@ fn by_count(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String
     })
 }
 
-/// Of whom something is said: each contender; of those in two ways all of one file system.
+/// The subjects of the answer: each contender, or in two ways all contenders of one file system.
 fn parties<'a>(report: &Report<'a>, matrix: &'a Matrix) -> Vec<(&'a str, Vec<&'a str>)> {
     let contenders = &report.plan.contenders;
     match &matrix.ways {
@@ -201,7 +201,7 @@ fn each(report: &Report, matrix: &Matrix, all: &[Compared], part: &Part) -> Opti
             parts.iter().filter_map(|(tone, word)| part(&its, *tone, word)).collect();
         let is_better = !of_tone(&its, Tone::Better).is_empty();
         let is_unequal = is_better && contenders.iter().all(|it| is_unequal(report.findings, it));
-        let terms = if is_unequal { ", on other terms," } else { "" };
+        let terms = if is_unequal { ", on unequal terms," } else { "" };
         (!parts.is_empty()).then(|| format!("{name}{terms} is {}", parts.join(" and ")))
     };
     let clauses: Vec<String> = parties(report, matrix).iter().filter_map(clause).collect();
@@ -223,7 +223,7 @@ fn farthest(report: &Report, matrix: &Matrix, all: &[Compared]) -> Option<String
             end("best on equal terms", equal)
         }
         (_, Some(equal)) => end("best", equal),
-        (first, None) => first.and_then(|it| end("best, on other terms,", it)),
+        (first, None) => first.and_then(|it| end("best, on unequal terms,", it)),
     };
     let worst = of_tone(all, Tone::Worse).first().and_then(|it| end("worst", it));
     let ends: Vec<String> = best.into_iter().chain(worst).collect();
@@ -280,11 +280,11 @@ mod tests {
             "Against c0, best on equal terms is c1 at t0 (3.60×); worst is c3 at t0 (0.50×).";
         assert_eq!(of(&others), says);
         let all: Vec<usize> = (1..=15).collect();
-        let says = "Against c0, best, on other terms, is c2 at t0 (11.5×); worst is c3 at t0 \
+        let says = "Against c0, best, on unequal terms, is c2 at t0 (11.5×); worst is c3 at t0 \
                     (0.50×).";
         assert_eq!(of(&all), says);
         let two = [vec![(Faster, 2.0), (Slower, 0.5)]];
-        let says = "Against c0, c1, on other terms, is better at t0 (2.00×); c2 is worse at t0 \
+        let says = "Against c0, c1, on unequal terms, is better at t0 (2.00×); c2 is worse at t0 \
                     (0.50×).";
         assert_eq!(answered_of(&two, &[1, 2]), says);
     }
@@ -347,7 +347,7 @@ mod tests {
                 _ => {}
             }
             if let Some(test) = word.strip_prefix('t').and_then(|it| it.parse::<usize>().ok()) {
-                // Of one comparison alone the sentence says its tone, which is looked at below.
+                // A single comparison has its tone in the sentence, which is checked below.
                 let Some(of) = of else {
                     assert_eq!((rows.len(), rows[0].len()), (1, 1), "{part}");
                     continue;
@@ -399,8 +399,8 @@ mod tests {
                 .flat_map(|it| it.split(". "))
             {
                 let part = part.trim_start_matches("Against c0, ");
-                let on_others = part.contains(", on other terms,");
-                let part = &part.replace(", on other terms,", "");
+                let on_others = part.contains(", on unequal terms,");
+                let part = &part.replace(", on unequal terms,", "");
                 let is_best = part.starts_with("best ");
                 let part = &part.replace("best on equal terms ", "best ");
                 let end = ["best is ", "worst is "].iter().find_map(|it| part.strip_prefix(it));

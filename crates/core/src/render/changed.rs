@@ -1,5 +1,5 @@
 //! What has changed between two runs, in words: the answer, and each change in a sentence. A
-//! sentence says only what its interval carries.
+//! sentence says only what its interval supports.
 
 use super::findings::{headline, on_terms};
 use super::sentence::{interval, rounds};
@@ -39,7 +39,7 @@ pub(super) fn answer(across: &Across) -> String {
     said.extend(on_other_terms(across).map(|it| format!("But now {it}.")));
     said.extend(claims_refuted(across));
     let before = on_terms(&across.terms.before);
-    said.extend(before.map(|it| format!("Before on other terms than now: {it}.")));
+    said.extend(before.map(|it| format!("The baseline was on other terms: {it}.")));
     let blind = across.count(|it| across.is_blind(it));
     said.extend((blind > 0).then(|| {
         format!(
@@ -58,7 +58,7 @@ fn claims_refuted(across: &Across) -> Option<String> {
     let (are, them) = if refuted == 1 { ("is", "it") } else { ("are", "them") };
     let all = counted(across.claims.len(), "claim");
     (refuted > 0).then(|| {
-        format!("Of {all} {refuted} {are} refuted now, and the baseline did not refute {them}.")
+        format!("{refuted} of {all} {are} refuted now; the baseline did not refute {them}.")
     })
 }
 
@@ -68,7 +68,8 @@ pub fn answered_anew(it: &ClaimChange) -> String {
     format!("“{text}”: {} in the baseline, {} now: {why}", baseline.label(), run.label())
 }
 
-/// Who is on terms that it was not on before, which make it no fair winner: the end of a sentence.
+/// The contenders on terms that they were not on before, which make a win unfair: the end of a
+/// sentence.
 pub fn on_other_terms(across: &Across) -> Option<String> {
     Some(format!("on other terms than before: {}", on_terms(&across.terms.now)?))
 }
@@ -91,7 +92,7 @@ fn counts(across: &Across) -> Vec<String> {
     });
     let open = |few: bool| of(&|it| it.verdict == Undecided && it.has_interval() != few).len();
     let beside = match (across.measured, across.changes.first()) {
-        (Measured::Apart, Some(change)) => format!(" beside {}", change.reference),
+        (Measured::Apart, Some(change)) => format!(" relative to {}", change.reference),
         _ => String::new(),
     };
     let margin = across.margin;
@@ -153,17 +154,17 @@ fn words_of(it: &ReferenceChange) -> Words {
     Words::of(&it.metric, it.unit, it.better)
 }
 
-/// What the reference took where it moved beyond the margin: no verdict, for the hour is in it.
+/// What a reference took that moved beyond the margin. No verdict: the hour is part of it.
 pub fn reference_moved(it: &ReferenceChange) -> String {
     let took = took(it.unit, &words_of(it), [it.baseline, it.run], it.ratio);
     let ReferenceChange { workload, metric, reference, .. } = it;
     format!(
-        "{workload}, {metric}: {reference} {took}; perhaps only the hour, and then others did not \
-         change, though their ratios did"
+        "{workload}, {metric}: {reference} {took}; if only the hour did that, the others did not \
+         change, only their ratios did"
     )
 }
 
-/// What a contender took itself that changed beside the reference, likewise no verdict.
+/// What a contender itself took that changed against the reference; no verdict either.
 pub(super) fn of_itself(it: &Change) -> Option<String> {
     use Verdict::{Faster, FasterSizeOpen, Slower, SlowerSizeOpen};
     let differs = [Faster, FasterSizeOpen, Slower, SlowerSizeOpen].contains(&it.verdict);
@@ -228,8 +229,8 @@ fn claim(across: &Across, change: &Change) -> String {
     let (margin, contender) = (across.margin, across.whose(change));
     let Some(ratio) = change.ratio else {
         return format!(
-            "{metric}: there is no ratio of {name} and {reference}: they were never measured in \
-             one round, or a figure of theirs is 0"
+            "{metric}: no ratio of {name} and {reference}: no round has both, or one of their \
+             figures is 0"
         );
     };
     let words = Words::of(metric, change.unit, change.better);
@@ -240,7 +241,7 @@ fn claim(across: &Across, change: &Change) -> String {
         None => None,
     };
     let said = match (change.verdict, way) {
-        (Verdict::Faster | Verdict::Slower, Some(way)) => format!("{way}: {times} beside it"),
+        (Verdict::Faster | Verdict::Slower, Some(way)) => format!("{way}: {times} relative to it"),
         (Verdict::Faster | Verdict::Slower, None) => format!("{contender} {than} before, {times}"),
         (Verdict::TriviallyFaster | Verdict::TriviallySlower, way) => {
             let way = way.unwrap_or_else(|| format!("{contender} {than} before,"));
@@ -248,13 +249,13 @@ fn claim(across: &Across, change: &Change) -> String {
         }
         (Verdict::FasterSizeOpen | Verdict::SlowerSizeOpen, way) => {
             let is = match way {
-                Some(way) => format!("{way}: {times} beside it"),
+                Some(way) => format!("{way}: {times} relative to it"),
                 None => format!("{contender} is {times} as before"),
             };
             format!("{is}; whether by more than {margin} is open")
         }
         (Verdict::Equivalent, _) => {
-            format!("{contender} is what it was, any change is under {margin}")
+            format!("{contender} is as before, any change is under {margin}")
         }
         (Verdict::Undecided, _) => format!("no verdict on {name}"),
         (Verdict::Void, _) => void(change),
@@ -299,7 +300,7 @@ fn power(across: &Across, change: &Change) -> String {
     }
     if let Some(rounds) = change.rounds_needed {
         text += &format!(
-            "; to be called equivalent, if nothing has changed, it takes some {rounds} rounds each"
+            "; if nothing has changed, some {rounds} rounds each would show them equivalent"
         );
     }
     text
@@ -337,12 +338,12 @@ mod tests {
         slower.medians = Some([3.06, 2.49]);
         let across = of(vec![slower], 1.72);
         let said = failing(&across, &across.changes[0]);
-        let says = "w, wall_time: b fell behind a: 0.770 times as fast beside it (a 1.72×, b 1.23× \
-                    as fast as before)";
+        let says = "w, wall_time: b fell behind a: 0.770 times as fast relative to it (a 1.72×, b \
+                    1.23× as fast as before)";
         assert_eq!(said, says);
         assert!(sentence(&across, &across.changes[0]).contains("b 1.23× as fast as before; "));
         let own = of(vec![change(Verdict::Slower, 0.77)], 1.0);
-        let says = "w, wall_time: beside a, b is slower than before, 0.770 times as fast";
+        let says = "w, wall_time: relative to a, b is slower than before, 0.770 times as fast";
         assert_eq!(failing(&own, &own.changes[0]), says);
         let mut better = change(Verdict::Faster, 1.3);
         better.medians = Some([1.0, 1.0]);
@@ -353,8 +354,8 @@ mod tests {
     #[test]
     fn a_reference_that_moved_is_in_the_answer() {
         let same = of(vec![change(Verdict::Equivalent, 1.0)], 0.66);
-        let says = "1 of 1 is within 5% of before beside a. a itself is 0.66 times as fast as \
-                    before at 1 of 1 figures.";
+        let says = "1 of 1 is within 5% of before relative to a. a itself is 0.66 times as fast \
+                    as before at 1 of 1 figures.";
         assert_eq!(answer(&same), says);
         assert!(!answer(&of(same.changes, 1.01)).contains("itself"));
     }
@@ -403,8 +404,8 @@ mod tests {
     fn a_size_that_is_open_begins_with_the_estimate() {
         let open = change(Verdict::SlowerSizeOpen, 0.94);
         let said = failing(&of(vec![open.clone()], 1.0), &open);
-        let says = "w, wall_time: beside a, b is 0.940 times as fast as before; whether by more \
-                    than 5% is open";
+        let says = "w, wall_time: relative to a, b is 0.940 times as fast as before; whether by \
+                    more than 5% is open";
         assert_eq!(said, says);
     }
 

@@ -64,8 +64,8 @@ fn sentence(checked: &[Checked], other_lines: usize) -> String {
     let settings = counted(checked.len(), "setting");
     let rest = match other_lines {
         0 => String::new(),
-        1 => " 1 line is no setting.".into(),
-        n => format!(" {n} lines are no settings."),
+        1 => " 1 line is not a setting.".into(),
+        n => format!(" {n} lines are not settings."),
     };
     match checked.is_empty() {
         true => format!("No settings found.{rest}"),
@@ -111,10 +111,10 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.ends_with("2 settings: 1 invalid, 1 ok. 2 lines are no settings.\n"),
+            text.ends_with("2 settings: 1 invalid, 1 ok. 2 lines are not settings.\n"),
             "{text}"
         );
-        assert_eq!(checked(&[], 1), "No settings found. 1 line is no setting.\n");
+        assert_eq!(checked(&[], 1), "No settings found. 1 line is not a setting.\n");
     }
 
     #[test]

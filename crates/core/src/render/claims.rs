@@ -10,7 +10,7 @@ use crate::model::claim::{Answer, Answered, Claim, Times, Way};
 /// Blanks before every line, and between columns.
 const INDENT: usize = 2;
 /// What the figures behind the claims are.
-const RATIOS: &str = "Behind a claim: the ratio measured; above 1, the one it speaks of is better.";
+const RATIOS: &str = "After a claim: the measured ratio; above 1, the one it names is better.";
 /// The same below a table.
 pub(super) const RATIOS_OF_TABLE: &str =
     "claimed and here are ratios: above 1, the one that the claim names is better.";
@@ -40,7 +40,7 @@ pub(super) fn tally(claims: &[Answered]) -> Option<String> {
             Answer::DoesNotHold => format!("{does} not"),
             Answer::TooSmallToMatter => {
                 let s = if count == 1 { "s" } else { "" };
-                format!("claim{s} a difference where any is too small to matter")
+                format!("claim{s} a difference that is too small to matter")
             }
             Answer::MeasuredSomethingElse => "measured something else".into(),
             open => format!("{is} {}", open.label()),
@@ -164,7 +164,7 @@ fn why(report: &Report, answered: &Answered) -> String {
             format!("{why}; about {rounds_more} more would settle it{time}")
         }
         None if *open && is_extrapolated(answered) => {
-            format!("{why}; a larger work would tell more than more rounds")
+            format!("{why}; a larger workload would tell more than more rounds")
         }
         None if *open && measured.is_some() => format!("{why}; more rounds would not settle it"),
         None => why.clone(),
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             counted(&Answer::ALL),
             "1 of 7 claims holds, 1 in direction, 1 does not, 1 claims a difference \
-             where any is too small to matter, 1 is undecided, 1 measured something else, 1 is not \
+             that is too small to matter, 1 is undecided, 1 measured something else, 1 is not \
              measurable here."
         );
         let twice = [Answer::DoesNotHold, Answer::Undecided].repeat(2);
@@ -236,7 +236,10 @@ mod tests {
         let made = grid(&[vec![(Verdict::Undecided, 1.0)]]);
         let report = Report { claims: &claims, ..report(&made) };
         let table = table(&report, ASCII_MARKDOWN).to_string();
-        assert_eq!(table.matches("; a larger work would tell more than more rounds").count(), 1);
+        assert_eq!(
+            table.matches("; a larger workload would tell more than more rounds").count(),
+            1
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What each level of a second way changes, a layer or a kernel: every file system against itself
+//! What each level of a second way, a layer or a kernel, changes: every file system against itself
 //! in the reference's column. The intervals of two comparisons hold together, and so does that of
-//! their difference, which reaches from the low end of one less the high end of the other to the
-//! opposite.
+//! their difference, which reaches from the low end of one minus the high end of the other to the
+//! high end of one minus the low end of the other.
 
 use super::Report;
 use super::findings::is_unequal;
@@ -47,7 +47,7 @@ pub(super) fn heads(
         }
         let said = clauses.iter().map(|((clause, is_unequal), columns)| {
             let are = if columns.len() == 1 { "is" } else { "are each" };
-            let terms = if *is_unequal { ", on other terms," } else { "" };
+            let terms = if *is_unequal { ", on unequal terms," } else { "" };
             format!("{}{terms} {are} {clause}", listed(columns))
         });
         let said: Vec<String> = said.collect();
@@ -57,7 +57,7 @@ pub(super) fn heads(
     [true, false].map(told).into()
 }
 
-/// Of each file system at each test, as far as both were measured.
+/// The changes of each file system at each test, as far as both were measured.
 fn changes(
     report: &Report,
     ways: &Ways,
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::model::{Audit, Comparison, Finding, Plan, Severity, Verdict};
 
-    /// ext4 and xfs on `none` and on two layers, of which the ratios to ext4 on none are given.
+    /// ext4 and xfs on `none` and on two layers; given are the ratios to ext4 on none.
     fn answered(luks: [f64; 2], raid1: [f64; 2], xfs: f64) -> String {
         answered_of(luks, raid1, xfs, &[])
     }
@@ -190,7 +190,7 @@ mod tests {
         assert!(said.contains(head), "{said}");
         let both = ["ext4 on luks", "xfs on luks"];
         let said = answered_of([1.3, 1.4], [0.5, 0.5], 3.0, &both);
-        assert!(said.contains("luks, on other terms, is better at 2 of 2"), "{said}");
+        assert!(said.contains("luks, on unequal terms, is better at 2 of 2"), "{said}");
         let said = answered_of([1.3, 1.4], [0.5, 0.5], 3.0, &both[..1]);
         assert!(said.contains("luks is better at 2 of 2"), "not all of it: {said}");
         // What is open is not "alone".

@@ -1,4 +1,4 @@
-//! What is to be said of a run besides its figures: what was asked, how it ended, what failed.
+//! Facts of a run besides its figures: what was asked, how it ended, what failed.
 
 use std::collections::BTreeSet;
 
@@ -129,10 +129,10 @@ fn settled_early(report: &Report) -> &'static str {
     }
 }
 
-/// How many verdicts the run carries, and how many false ones its confidence allows for. The
-/// confidence holds for all verdicts of a family together, so that what is expected is a number of
-/// families: of all that have an interval, for which of them is settled is chosen by its outcome.
-/// What is void or undecided says nothing that could be false.
+/// How many verdicts the run gives, and how many false ones its confidence allows for. The
+/// confidence holds for all verdicts of a family together, so we expect a number of families with a
+/// false one. All families with an interval count, because the outcome decides which comparisons
+/// are settled. What is void or undecided says nothing that could be false.
 fn at_stake(report: &Report) -> String {
     let judged = report
         .comparisons
@@ -151,11 +151,11 @@ fn at_stake(report: &Report) -> String {
     carried(verdicts.clone().count(), workloads(verdicts), families, error)
 }
 
-/// `count` verdicts on `workloads`, of families each of which allows for `error`.
+/// `count` verdicts on `workloads`, in families that each allow for `error`.
 fn carried(count: usize, workloads: usize, families: usize, error: Percent) -> String {
     let s = |count: usize| if count == 1 { "" } else { "s" };
     let carried =
-        format!(" It carries {count} verdict{} on {workloads} workload{}.", s(count), s(workloads));
+        format!(" It gives {count} verdict{} on {workloads} workload{}.", s(count), s(workloads));
     match (count, families) {
         (0, _) => String::new(),
         (1, 1) => format!("{carried} The chance that it is false is at most {error}."),
@@ -170,7 +170,7 @@ fn carried(count: usize, workloads: usize, families: usize, error: Percent) -> S
                     format!("{carried} For {each} the chance that any is false is at most {error}.")
                 }
                 expected => format!(
-                    " It carries {count} verdict{}. Each of {families} workloads may have a false \
+                    " It gives {count} verdict{}. Each of {families} workloads may have a false \
                      one with a chance of {error}: expect up to {expected:.1} workloads with one.",
                     s(count)
                 ),
@@ -244,7 +244,7 @@ mod tests {
     fn the_chance_of_a_false_verdict_is_said() {
         let said = |count, workloads, families| carried(count, workloads, families, Percent(0.05));
         assert_eq!(said(0, 0, 0), "");
-        let one = " It carries 1 verdict on 1 workload. The chance that it is false is at most 5%.";
+        let one = " It gives 1 verdict on 1 workload. The chance that it is false is at most 5%.";
         assert_eq!(said(1, 1, 1), one);
         let of_the_run = "4 verdicts on 2 workloads. The chance that any is false is at most 5%.";
         assert!(said(4, 2, 1).ends_with(of_the_run), "{}", said(4, 2, 1));

@@ -1,5 +1,5 @@
-//! What the audits noticed: those of a kind together, counted, and first what takes most from the
-//! answer.
+//! What the audits noticed: findings of a kind together, counted, and first those that weaken the
+//! answer most.
 
 use std::cmp::Reverse;
 
@@ -28,7 +28,7 @@ impl Kind<'_> {
         &self.findings[0].advice
     }
 
-    /// What was seen where: those that saw the same together.
+    /// What was seen where: places with the same evidence together.
     pub fn seen(&self) -> Vec<String> {
         let said = |(places, evidence): &(Vec<String>, String)| match listed(places) {
             everywhere if everywhere.is_empty() => evidence.clone(),
@@ -83,13 +83,14 @@ pub(super) fn name(severity: Severity) -> &'static str {
     }
 }
 
-/// Who was not measured on the terms of the others, and what that means: to be read with the first
-/// ratio.
+/// The contenders that were not measured on the terms of the others, and what that means: to be
+/// read with the first ratio.
 pub(super) fn unequal<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
     Some(format!("Not on equal terms: {}.", on_terms(findings)?))
 }
 
-/// Who is on terms of their own, each with the reason: "c1 and c3 (no journal); c2 (no flush)".
+/// The contenders on terms of their own, each with the reason: "c1 and c3 (no journal); c2 (no
+/// flush)".
 pub(super) fn on_terms<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Option<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for finding in findings.into_iter().filter(|it| it.is_of_terms()) {
@@ -104,15 +105,14 @@ pub(super) fn on_terms<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> O
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// A contender was not measured on the terms of the others: nothing that it is better at is just
-/// that.
+/// A contender was not measured on the terms of the others, which may be why it is better.
 pub(super) fn is_unequal(findings: &[Finding], contender: &str) -> bool {
     let is_its = |it: &&Finding| it.contender.as_deref() == Some(contender);
     findings.iter().filter(is_its).any(Finding::is_of_terms)
 }
 
-/// The kinds, the gravest first; of those one of unequal terms; then the one that concerns the most
-/// comparisons, and of these the one that was noticed most often.
+/// The kinds, the gravest first; among equals, unequal terms first; then the one that concerns most
+/// comparisons, then the one noticed most often.
 pub(super) fn kinds<'a>(findings: &'a [Finding], comparisons: &[Comparison]) -> Vec<Kind<'a>> {
     let mut kinds: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {

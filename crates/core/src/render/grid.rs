@@ -1,4 +1,4 @@
-//! Tables as every renderer draws them: a cell holds what it is given and nothing besides.
+//! Tables as every renderer draws them: a cell holds exactly what it is given.
 
 use std::fmt;
 

@@ -59,7 +59,7 @@ fn answer(history: &History) -> String {
     let more = changed.len() - named.len();
     named.extend((more > 0).then(|| format!("{more} more")));
     let said = match named.is_empty() {
-        true => format!("None of {} changed, as far as they can show.", counted(all, "figure")),
+        true => format!("None of {} shows a change.", counted(all, "figure")),
         false => format!("{} of {all} figures changed: {}.", changed.len(), named.join("; ")),
     };
     said + &news(history)
@@ -87,8 +87,7 @@ pub(super) fn news(history: &History) -> String {
     news
 }
 
-/// What is no change, and may become one: that the last run stands out, or that it did not measure
-/// the figure.
+/// No change yet, but perhaps later: the last run stands out, or did not measure the figure.
 pub(super) fn last_run(history: &History, series: &Series) -> Vec<String> {
     let what = format!("{}: {}", series.metric, name_of(history, series));
     let Some(last) = series.points.last().and_then(|it| history.runs.get(it.run)) else {
@@ -105,7 +104,7 @@ pub(super) fn last_run(history: &History, series: &Series) -> Vec<String> {
     }
     if series.gone_for() > 0 {
         let runs = counted(series.gone_for(), "run");
-        lines.push(format!("{what} is not measured since {when}: {runs} without it."));
+        lines.push(format!("{what} has not been measured since {when}: {runs} without it."));
     }
     lines
 }
@@ -285,7 +284,7 @@ fn line(series: &Series) -> String {
     shown.iter().map(|(_, value)| value.map_or(GAP, bar)).collect()
 }
 
-/// What is not what it was: `kernel (6.1 before, 6.12 then)`.
+/// What has changed: `kernel (6.1 before, 6.12 then)`.
 pub(super) fn came(differences: &[Difference]) -> String {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
     let each = differences
@@ -300,14 +299,14 @@ pub(super) fn with(shift: &Shift) -> String {
     match (came(&shift.differences), shift.runs.len()) {
         (none, 0 | 1) if none.is_empty() => "no other difference is known".into(),
         (none, _) if none.is_empty() => {
-            "which of them brought it is open, so no cause is named".into()
+            "it is open which of them brought it, so no cause is named".into()
         }
         (differences, 0 | 1) => format!("with it came: {differences}"),
         (differences, _) => format!("with each of them came: {differences}"),
     }
 }
 
-/// The runs with one of which a shift came, where that is open.
+/// The runs that a shift may have come with, if there are several.
 pub(super) fn candidates(history: &History, shift: &Shift) -> Option<String> {
     /// So many are named; of more, the first and the last.
     const NAMED_MAX: usize = 4;
@@ -336,7 +335,7 @@ pub(super) fn shifted(history: &History, series: &Series, shift: &Shift) -> Stri
     };
     let since = match candidates(history, shift) {
         Some(runs) => format!("became {word} with {runs} (95% confidence):"),
-        None => format!("is {word} since {} ({}),", day(run), run.run),
+        None => format!("has been {word} since {} ({}),", day(run), run.run),
     };
     let interval = match shift.high {
         Some(high) => format!("95% interval {}, ", from_to(shift.low, high, times)),
@@ -376,7 +375,7 @@ pub(super) fn together(fleet: &Fleet) -> Vec<String> {
 fn of_fleet(head: &str, change: &FleetChange) -> String {
     let word = if change.ratio < 1.0 { "worse" } else { "better" };
     let since = match change.days.as_slice() {
-        [] | [_] => format!("is {word} since {},", change.day),
+        [] | [_] => format!("has been {word} since {},", change.day),
         [first, .., last] => format!(
             "became {word} on one of {} days from {first} to {last} (95% confidence):",
             change.days.len()
@@ -413,14 +412,14 @@ fn percent_of(chance: f64) -> String {
     }
 }
 
-/// A trend in words, or a change of which it is open whether it is one.
+/// A trend in words, or a change that may be none.
 pub(super) fn trend(history: &History, series: &Series) -> Option<String> {
     let course = became(series.trend, series.unclear, &format!("{} runs", series.points.len()))?;
     Some(format!("{}: {} {course}.", series.metric, name_of(history, series)))
 }
 
-/// How it went `over` all, where that was steadily, or may have been. A ratio is of goodness: of a
-/// time that is longer it is below 1.
+/// How it went `over` all, if steadily, or perhaps so. A ratio is of goodness: below 1 for a longer
+/// time.
 fn became(steadily: Option<f64>, unclear: Option<f64>, over: &str) -> Option<String> {
     let ratio = steadily.or(unclear)?;
     let word = if ratio < 1.0 { "worse" } else { "better" };
@@ -499,9 +498,9 @@ mod tests {
         let said = |it: &Series, shift: Shift| shifted(&of(it), it, &shift);
         assert_eq!(
             said(&it, shift(vec![4])),
-            "wall_time: ext4 itself, or the machine, is worse since 2026-03-05 (run5), 0.80 times \
-             as good as it was (95% interval 0.75 to 0.85, 4 runs before, 4 since, chance 0.4%); \
-             no other difference is known."
+            "wall_time: ext4 itself, or the machine, has been worse since 2026-03-05 (run5), 0.80 \
+             times as good as it was (95% interval 0.75 to 0.85, 4 runs before, 4 since, chance \
+             0.4%); no other difference is known."
         );
         let open = said(&it, shift(vec![3, 4]));
         let says = "became worse with one of 2026-03-04 (run4), 2026-03-05 (run5) (95% \
@@ -519,13 +518,13 @@ mod tests {
     #[test]
     fn what_changed_is_said_first_and_what_the_last_run_lacks() {
         let mut it = series(8);
-        assert_eq!(answer(&of(&it)), "None of 1 figure changed, as far as they can show.");
+        assert_eq!(answer(&of(&it)), "None of 1 figure shows a change.");
         it.stands_out = Some(0.667);
         let said = last_run(&of(&it), &it);
         let says = "wall_time: ext4 stands out in its last run, 2026-03-08 (run8): 0.67 times as \
                     good as the middle of those before; two in a row make a change.";
         assert_eq!(said, [says]);
-        assert!(history(&of(&it)).starts_with("None of 1 figure changed"));
+        assert!(history(&of(&it)).starts_with("None of 1 figure shows a change"));
         assert!(answer(&of(&it)).ends_with(" At 1 figure the last run stands out."));
         let all = of(&it);
         it.stands_out = None;
@@ -533,7 +532,8 @@ mod tests {
         it.points.remove(2);
         it.gaps = vec![2, 5, 6, 7];
         let gone = History { series: vec![it.clone()], ..all };
-        let says = "wall_time: ext4 is not measured since 2026-03-05 (run5): 3 runs without it.";
+        let says = "wall_time: ext4 has not been measured since 2026-03-05 (run5): 3 runs without \
+                    it.";
         assert_eq!(last_run(&gone, &it), [says]);
         assert_eq!(line(&it), "▅▅·▅▅···");
         assert!(answer(&gone).ends_with(" 1 figure is no longer measured."));

@@ -1,5 +1,5 @@
-//! Several runs in one report. What is not the same for all stands on top; below it the verdicts
-//! of each run on its own contenders, side by side. Text, Markdown and HTML show the same parts.
+//! Several runs in one report. What differs between runs is on top; below are the verdicts of each
+//! run on its own contenders, side by side. Text, Markdown and HTML show the same parts.
 
 use std::collections::BTreeSet;
 
@@ -82,11 +82,12 @@ fn together(joined: &Joined) -> String {
     }
     let s = if all == 1 { "" } else { "s" };
     let mut parts = vec![format!("{same} with the same verdict")];
-    parts.extend((size > 0).then(|| format!("{size} the same way by another size")));
+    parts.extend((size > 0).then(|| format!("{size} in the same direction by another size")));
     if mixed > 0 {
         parts.push(format!("{mixed} where the verdicts differ"));
     }
-    parts.extend((!opposed.is_empty()).then(|| format!("{} that turned round", opposed.len())));
+    let count = opposed.len();
+    parts.extend((count > 0).then(|| format!("{count} in opposite directions")));
     let turned = match opposed.as_slice() {
         [] => String::new(),
         opposed => format!(" {}.", opposed.join("; ")),
@@ -205,7 +206,7 @@ fn work(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Sectio
     ));
     parts.push(Part::Says(match (joined.one_machine, joined.unlike.is_empty()) {
         (true, true) => "Medians of the raw values. The runs were measured apart: \
-                         they differ by the hour, too."
+                         the hours differ, too."
             .into(),
         (true, false) => "Medians of the raw values. The runs were not measured on equal terms: \
                           between runs they say nothing about each other."
@@ -306,8 +307,8 @@ fn grid(preset: &str, header: impl IntoIterator<Item = String>) -> Grid {
 }
 
 /// What helps to go on.
-pub(super) const NEXT: &str = "Whether a ratio has changed from one run to another that is alike: \
-                               fsverdict compare. All of one run: fsverdict report RUN.";
+pub(super) const NEXT: &str = "To see whether a ratio changed between two like runs: fsverdict \
+                               compare. To see all of one run: fsverdict report RUN.";
 
 /// For a terminal; ends with a line break.
 pub fn joined(joined: &Joined, reports: &[Report]) -> String {

@@ -71,7 +71,7 @@ fn answered(report: &Report) -> String {
     let legend = matrix.legend();
     if !legend.is_empty() {
         let legend = marked(&legend.join("; "));
-        out += &format!("\n{legend}. Behind a ratio stands its interval.\n");
+        out += &format!("\n{legend}. In brackets: the interval.\n");
     }
     out += &format!("\n{}\n", marked(&ending(report)));
     let kept = Kept { path: &report.run.name, is_packed: report.is_packed };
@@ -285,7 +285,7 @@ fn described(contender: &Contender) -> String {
         parts.push(format!("under {}", marked_code(&Above::stack(&contender.above))));
     }
     if let Some(limits) = contender.limits {
-        parts.push(marked(&format!("held down to {limits}")));
+        parts.push(marked(&format!("limited to {limits}")));
     }
     parts.join(", ")
 }

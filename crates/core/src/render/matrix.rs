@@ -162,8 +162,8 @@ impl<'a> Matrix<'a> {
             self.is_folded(group) && cells.any(|cell| cell.comparison().is_some())
         };
         self.groups.iter().any(is_counted).then(|| match &self.ways {
-            Some(ways) => format!("a number behind a sign: of so many {}s", ways.first),
-            None => "a number behind a sign: of so many figures of that test".into(),
+            Some(ways) => format!("a number after a sign counts {}s", ways.first),
+            None => "a number after a sign counts figures of that test".into(),
         })
     }
 
@@ -178,7 +178,7 @@ impl<'a> Matrix<'a> {
             ),
             (
                 &[Verdict::FasterSizeOpen, Verdict::SlowerSizeOpen],
-                "△ ▽ surely, but perhaps by less".into(),
+                format!("△ ▽ better, worse, perhaps by less than {margin}"),
             ),
             (&[Verdict::Equivalent], format!("≈ equal within {margin}")),
             (
@@ -189,7 +189,7 @@ impl<'a> Matrix<'a> {
             (&[Verdict::Void], "∅ void: something else was measured".into()),
         ];
         let signs = meanings.into_iter().filter(|(wanted, _)| has(wanted)).map(|(_, text)| text);
-        let ratio = "a ratio above 1 is better, also of times and bytes".to_string();
+        let ratio = "a ratio above 1 is better, for times and bytes too".to_string();
         let has_ratio = self.judged().any(|(_, it)| it.ratio.is_some());
         has_ratio.then_some(ratio).into_iter().chain(signs).collect()
     }
@@ -359,9 +359,6 @@ mod tests {
         let made = (made.0, made.1, vec![judged]);
         let report = super::super::testing::report(&made);
         let said = Matrix::of(&report).legend_of_folded();
-        assert_eq!(
-            said.as_deref(),
-            Some("a number behind a sign: of so many figures of that test")
-        );
+        assert_eq!(said.as_deref(), Some("a number after a sign counts figures of that test"));
     }
 }

@@ -1,6 +1,6 @@
 //! Records and verdicts as something to read: for a person at a terminal, as Markdown, as CSV and
 //! JSON for programs. All of it can be remade from a run's folder. Names and messages go through
-//! [`visible`] and what stands beside it.
+//! [`visible`] and its siblings.
 
 mod across;
 mod advice;

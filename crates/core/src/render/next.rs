@@ -42,8 +42,8 @@ pub(super) fn steps(report: &Report, kept: Kept) -> Vec<Step> {
     each.into_iter().flatten().collect()
 }
 
-/// What a run that has not decided all has decided, what keeps the rest open, and what would do: a
-/// sentence each. How to go on is told by whoever asks.
+/// What an undecided run has decided, what keeps the rest open, and what would help: a sentence
+/// each. The caller says how to go on.
 pub fn outlook(report: &Report) -> Vec<String> {
     let decided = differs(report, &Matrix::of(report));
     let kept = Kept { path: "", is_packed: true };
@@ -157,8 +157,7 @@ fn open(report: &Report, kept: Kept) -> Option<Step> {
             return said("There is no interval yet: it takes four rounds that hold both.".into());
         }
         Rounds::TooMany(limit) => {
-            let text = format!("At this scatter {limit} rounds would not do; longer work may.");
-            return said(text);
+            return said(format!("With this scatter {limit} rounds are too few; try longer work."));
         }
         Rounds::Enough(rounds, soon) => (rounds, soon),
     };
@@ -213,7 +212,7 @@ fn unsettled(open: &[&Comparison], total: usize, margin: Percent) -> String {
     let are = |count: usize| if count == 1 { "is" } else { "are" };
     let of_size = |count: usize| {
         let s = if count == 1 { "s" } else { "" };
-        format!("{count} surely differ{s}, but perhaps by less than {margin}")
+        format!("{count} differ{s}, but perhaps by less than {margin}")
     };
     match (undecided, open.len() - undecided) {
         (all, 0) if all == total => format!("No comparison of {total} is settled."),
@@ -234,14 +233,14 @@ fn failed(report: &Report) -> Option<Step> {
 }
 
 fn weak(report: &Report) -> Option<Step> {
-    let text = format!("What speaks against it: {}", doubt(report, &[])?);
+    let text = format!("Against the answer: {}", doubt(report, &[])?);
     Some(Step { text, command: Vec::new() })
 }
 
 /// The gravest of what speaks against the answer, besides what is `told` already.
 pub fn doubt(report: &Report, told: &[Finding]) -> Option<String> {
     let kinds = kinds(report.findings, report.comparisons);
-    // Who was measured on other terms is told with the answer.
+    // Unequal terms are reported with the answer.
     let is_told = |it: &&Kind| {
         let finding = it.findings[0];
         finding.is_of_terms() || told.iter().any(|told| told.audit == finding.audit)
@@ -253,7 +252,7 @@ pub fn doubt(report: &Report, told: &[Finding]) -> Option<String> {
         0 => String::new(),
         more => format!(". And {} of finding", counted(more, "more kind")),
     };
-    // Of several the first is told with its place.
+    // The first of several is shown with its place.
     let evidence = match first.findings.as_slice() {
         [only] if report.plan.contenders.len() == 1 => without_huge_shares(&only.evidence),
         all => seen(all[0]),
@@ -280,7 +279,7 @@ mod tests {
         made.2[0].rounds_to_settle = None;
         let told = outlook(&report(&made));
         assert!(
-            told[0].ends_with("At this scatter 10 rounds would not do; longer work may."),
+            told[0].ends_with("With this scatter 10 rounds are too few; try longer work."),
             "{told:?}"
         );
         assert!(!told[0].contains("--margin") && is_hopeless(&report(&made)));
@@ -303,7 +302,7 @@ mod tests {
         made.2[0].rounds_to_settle = None;
         let hard = step(&made, "run").unwrap();
         assert!(hard.command.is_empty() && hard.text.contains("No comparison of 1"), "{hard:?}");
-        assert!(hard.text.contains("At this scatter"), "{hard:?}");
+        assert!(hard.text.contains("With this scatter"), "{hard:?}");
         made.2[0].high = None;
         let early = step(&made, "run").unwrap();
         assert!(!early.text.contains("scatter") && early.text.contains("four rounds"), "{early:?}");

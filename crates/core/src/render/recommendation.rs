@@ -9,7 +9,7 @@ use super::paint::{WIDTH, wrapped};
 use super::words;
 use crate::model::{Advice, Answer, Standing};
 
-/// So many of the things that would change it are told.
+/// How many of the things that would change it are shown.
 const TURNS: usize = 2;
 
 /// So many of the verdicts that it rests on.
@@ -73,11 +73,11 @@ pub fn recommendation(it: &Recommendation) -> String {
         _ => Vec::new(),
     };
     for (title, lines) in [
-        ("All of it together, by its weights:", together(it.advice).map(broken).collect()),
+        ("All parts together, by weight:", together(it.advice).map(broken).collect()),
         ("What is known, and what keeps it open:", open),
-        ("What speaks against others, or against this:", against),
+        ("Against the others, or against this:", against),
         ("What would change it:", turns),
-        ("To have it:", lines),
+        ("To set it up:", lines),
         ("More:", it.next.to_vec()),
     ] {
         if !lines.is_empty() {

@@ -37,8 +37,7 @@ impl Report<'_> {
         self.records.iter().map(|record| record.key.round).max().unwrap_or(0)
     }
 
-    /// What was decided of a workload, comparison by comparison; where a contender is alone, what
-    /// was measured of it.
+    /// The verdicts on a workload, comparison by comparison; for a single contender its figures.
     pub(super) fn sentences(&self, workload: &Workload) -> Vec<String> {
         if let [contender] = self.plan.contenders.as_slice() {
             let trials: Vec<&Record> = self.trials(workload).collect();
@@ -197,7 +196,7 @@ impl Report<'_> {
         self.records.iter().filter(|record| !record.is_measured())
     }
 
-    /// The contenders of which the last trial of some workload failed.
+    /// The contenders whose last trial of some workload failed.
     pub(super) fn given_up(&self) -> Vec<String> {
         let failed = |name: &str| {
             self.plan.workloads.iter().any(|workload| {

@@ -1,4 +1,4 @@
-//! A study's claims three times over: what the study says, what the published run of this project
+//! A study's claims, with three answers: what the study says, what this project's published run
 //! answered, and what the run here answers.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn ruled(it: &Ruling) -> (Paint, String) {
 /// An answer's sign, and the interval that it rests on.
 fn cell(answer: Answer, interval: Option<(f64, f64)>) -> (Paint, String) {
     let (paint, sign, _) = shown(answer);
-    // What is open by more than a hundredfold either way is open: figures would fill the line.
+    // An interval of more than a hundredfold either way is just open: figures would fill the line.
     let span = interval.map_or_else(String::new, |(low, high)| match low < 0.01 && high > 100.0 {
         true => "<0.01->100".into(),
         false => words::span(low, high),
@@ -107,7 +107,7 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     let all: Vec<Answer> = claims.iter().map(|it| it.answer).chain(there).collect();
     let said = Answer::ALL.into_iter().filter(|it| all.contains(it));
     let signs: Vec<String> = said.map(|it| format!("{} {}", shown(it).1, it.label())).collect();
-    let ratios = "Ratios: above 1, the one that the claim speaks of is better.";
+    let ratios = "Ratios: above 1, the one that the claim names is better.";
     let run = precedent.map_or_else(String::new, |it| format!(" The record: {}.", records(it)));
     let has_sign = claims.iter().any(|it| it.claim.to.is_some());
     let beyond = if has_sign { format!(" {EXTRAPOLATED}") } else { String::new() };
@@ -142,7 +142,7 @@ pub fn reproduced_soon(name: &str, plan: &Plan, precedent: Option<&Precedent>) -
         None => "unknown: no run of it is published; its first round will tell".into(),
     };
     let budget = plan.judgement.budget.map_or_else(String::new, |it| format!("; ends after {it}"));
-    let work = counted(plan.workloads.len(), "work");
+    let work = counted(plan.workloads.len(), "workload");
     let claims = counted(plan.claims.len(), "claim");
     let scale = words::ratio(plan.scale.unwrap_or(1.0));
     let rounds = plan.judgement.rounds();
@@ -193,7 +193,7 @@ mod tests {
         let of =
             |bed: &str| reproduced_soon("it", &Plan::parse(&format!("{bed}{text}")).unwrap(), None);
         let said = of("bed.limits = { iops = 8050 }\n");
-        assert!(said.ends_with("  limits     each device is held down to 8050 IOPS"), "{said}");
+        assert!(said.ends_with("  limits     each device is limited to 8050 IOPS"), "{said}");
         assert!(!of("").contains("limits"));
     }
 

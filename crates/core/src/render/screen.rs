@@ -191,7 +191,7 @@ fn shown(cell: &Cell, layout: &Layout) -> Lines {
     }
 }
 
-/// Of each column how often each sign stands there.
+/// For each column how often it has each sign.
 fn tallies(group: &Group, from: usize, across: usize, layout: &Layout) -> Vec<Lines> {
     let of = |column: usize| {
         let signs = tally(group, column).into_iter();

@@ -14,7 +14,7 @@ pub fn sentence(comparison: &Comparison, judgement: &Judgement) -> String {
     match &comparison.beaten_by {
         Some(by) => {
             let margin = judgement.margin;
-            format!("{verdict} It is out of the race: {by} beats it by more than {margin}.")
+            format!("{verdict} It gets no more trials: {by} beats it by more than {margin}.")
         }
         None => verdict,
     }
@@ -66,11 +66,9 @@ fn undecided(comparison: &Comparison, evidence: &str) -> String {
             let shown = [2, 3, 4, 5].map(|decimals| format!("{ratio:.decimals$}"));
             let shown = shown.into_iter().find(|it| it.parse() != Ok(1.0));
             let shown = shown.unwrap_or_else(|| "1.00001".into());
-            format!("; a ratio of {shown} would have been seen in four of five such runs")
+            format!("; four of five such runs would have shown a ratio of {shown}")
         }
-        Some(_) => {
-            "; a factor of two would have been missed in more than one of five such runs".into()
-        }
+        Some(_) => "; more than one of five such runs would have missed a factor of two".into(),
         None => String::new(),
     };
     let more = to_settle(comparison);
@@ -101,7 +99,7 @@ fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
     };
     evidence += &outlying(&comparison.outlying);
     if let Some(widened) = comparison.widened.filter(|widened| *widened >= WIDE) {
-        let because = "because rounds resemble those before them";
+        let because = "because each round resembles the one before";
         evidence += &format!("; {widened:.1} times as wide as usual, {because}");
     }
     evidence
@@ -111,10 +109,10 @@ fn evidence(comparison: &Comparison, judgement: &Judgement) -> String {
 pub(super) fn outlying(rounds: &[u32]) -> String {
     match rounds {
         [] => String::new(),
-        [round] => format!(" of which round {round} outlies"),
+        [round] => format!("; round {round} is an outlier"),
         several => {
             let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            format!(" of which rounds {} outlie", names.join(", "))
+            format!("; rounds {} are outliers", names.join(", "))
         }
     }
 }
@@ -130,14 +128,14 @@ pub(super) fn interval(confidence: Percent, sharing: u32, low: f64, high: Option
     }
 }
 
-/// What was measured of a contender that is compared with nobody.
+/// The figures of a contender that is compared with none.
 pub(super) fn alone(
     contender: &str,
     metric: &str,
     trials: &[&Record],
     confidence: Percent,
 ) -> String {
-    // Of a trial that was run again the later record counts.
+    // If a trial was run again the later record counts.
     let is_its = |it: &&Record| it.is_measured() && it.key.contender == contender;
     let measured = trials.iter().copied().filter(is_its);
     let figures: BTreeMap<u32, &Sample> =
@@ -155,8 +153,8 @@ pub(super) fn alone(
     };
     let rounds = rounds(figures.len() as u32);
     format!(
-        "{metric}: the median of {contender} is {} ({interval}, {rounds}); it is compared with \
-         nobody.",
+        "{metric}: the median of {contender} is {} ({interval}, {rounds}); there is nothing to \
+         compare it with.",
         shown(middle)
     )
 }
@@ -197,7 +195,7 @@ mod tests {
         let plan = plan(PLAN);
         let quiet = [0.80, 0.81, 0.79, 0.80, 0.81, 0.80, 0.79, 9.0];
         let (_, sentence) = judged(&plan, &quiet);
-        assert!(sentence.contains("8 rounds of which round 8 outlies"), "{sentence}");
+        assert!(sentence.contains("8 rounds; round 8 is an outlier"), "{sentence}");
         let (_, exact) = judged(&plan, &[0.8; 5]);
         assert_eq!(
             exact,
@@ -205,7 +203,7 @@ mod tests {
              5 rounds)."
         );
         let (_, open) = judged(&plan, &[1.2, 0.8, 1.1, 0.9, 1.2, 0.8, 1.1, 0.9]);
-        assert!(open.contains("would have been seen in four of five such runs; some "), "{open}");
+        assert!(open.contains("; four of five such runs would have shown a ratio of "), "{open}");
         assert!(open.ends_with("rounds more would probably decide."), "{open}");
     }
 
@@ -217,9 +215,9 @@ mod tests {
             let it = Comparison { visible: Some(visible), ..open.clone() };
             sentence(&it, &judgement)
         };
-        assert!(said(1.3).contains("; a ratio of 1.30 would have been seen"), "{}", said(1.3));
-        assert!(said(1.004).contains("; a ratio of 1.004 would"), "{}", said(1.004));
-        let far = "; a factor of two would have been missed in more than one of five such runs";
+        assert!(said(1.3).contains("would have shown a ratio of 1.30;"), "{}", said(1.3));
+        assert!(said(1.004).contains("shown a ratio of 1.004;"), "{}", said(1.004));
+        let far = "; more than one of five such runs would have missed a factor of two";
         assert!(said(3.0).contains(far), "{}", said(3.0));
     }
 

@@ -103,8 +103,8 @@ fn applications(report: &Report, workload: &Workload) -> Columns {
     columns
 }
 
-/// A row for each of the phases and contenders. Columns of which no trial tells are left out;
-/// `None` where none tells anything, as those of older versions.
+/// A row for each of the phases and contenders. Columns without values in any trial are left out;
+/// `None` if no trial has any, as those of older versions.
 fn seen(
     report: &Report,
     workload: &Workload,
@@ -307,8 +307,8 @@ fn shown_median(records: &[&Record], metric: &str) -> String {
     metric_median(records, metric).map_or("-".into(), |(value, unit)| unit.format(value))
 }
 
-/// The median over one contender's measured trials, with its unit. Of a trial that was run again
-/// the later record counts.
+/// The median over one contender's measured trials, with its unit. If a trial was run again the
+/// later record counts.
 pub(super) fn metric_median(records: &[&Record], metric: &str) -> Option<(f64, Unit)> {
     let sample = |record: &&Record| Some((record.key.round, record.sample(metric)?.clone()));
     let samples: BTreeMap<u32, Sample> = records.iter().filter_map(sample).collect();

@@ -1,4 +1,4 @@
-//! A run's report for a terminal of 80 columns: the answer, and what stands behind it.
+//! A run's report for a terminal of 80 columns: the answer, and what it is based on.
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 
@@ -107,7 +107,7 @@ pub fn details(report: &Report) -> Painted {
 /// So many files are named; more are counted.
 const FILES_MAX: usize = 4;
 
-/// What was read of files of others.
+/// What was read from others' files.
 fn read(report: &Report) -> String {
     let (files, rest): (Vec<_>, Vec<_>) =
         report.run.read.iter().partition(|(what, _)| what == "file");

@@ -105,7 +105,7 @@ pub fn report<'a>((plan, run, comparisons): &'a (Plan, Run, Vec<Comparison>)) ->
     }
 }
 
-/// A run of which nothing is known.
+/// A run without details.
 pub fn run() -> Run {
     let text = r#"{"schema":1,"program_version":"1","name":"r","command":[],"started":"","seed":1,
         "place":"sim","host":{},"tools":{}}"#;

@@ -94,7 +94,7 @@ fn clause(cause: &Cause, faster: &str) -> String {
     format!("{does} {more}{what}{per}{}, {faster} {less}", parts(cause))
 }
 
-/// The blocks of which it reads or writes more.
+/// The kinds of blocks that it reads or writes more of.
 fn parts(cause: &Cause) -> String {
     let part = |it: &CausePart| format!("{} of {}", amount(cause, it.medians[0]), it.what);
     let parts: Vec<String> = cause.parts.iter().map(part).collect();

@@ -1,4 +1,4 @@
-//! What tests are called where people read: "create small files", never `create_rate` of "small
+//! What tests are called in texts for people: "create small files", never `create_rate` of "small
 //! files". Programs get the metrics' own names (CSV, JSON).
 
 pub(super) use crate::model::counted;
@@ -92,7 +92,7 @@ fn verbs(phase: Phase) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What it is done to, where the plan has one such workload and that is called by what it is.
+/// What the work is done to, if the plan has only one such workload, and it is named by its kind.
 fn object(plan: &Plan, workload: &Workload) -> Option<&'static str> {
     let kind: fn(&Workload) -> bool = match workload {
         it if it.small_files.is_some() => |it| it.small_files.is_some(),
@@ -198,8 +198,8 @@ pub fn from_to(low: f64, high: f64, shown: fn(f64) -> String) -> String {
     format!("{low} to {high}")
 }
 
-/// Which ends of an interval lie where nobody takes them for a size: of few rounds it can be as
-/// wide as numbers go. Those of a narrow one are what was measured.
+/// Which ends of an interval are too far out to be meant as a size: with few rounds it can be as
+/// wide as numbers go. Those of a narrow one were measured.
 pub(super) fn beyond(low: f64, high: f64) -> [bool; 2] {
     const MOST: f64 = 1000.0;
     let is_wide = high > low * MOST;

@@ -1,12 +1,11 @@
-//! The trials of a duet: who has which turn, and what their turns come to in pairs (after Bulej et
-//! al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE '20).
+//! The trials of a duet: which trial has which turn, and the ratios of turns in pairs (after Bulej
+//! et al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud", ICPE '20).
 
 use super::sample::samples;
 use super::{Step, host};
 use crate::model::{Draws, Failure, Phase, Record, Trial, Turns, derived_seed};
 
-/// Cycle after cycle, in each of which every contender has one turn: their places in an order that
-/// is drawn. Without end.
+/// Endless cycles; in each every contender has one turn: their places in a drawn order.
 #[derive(Debug)]
 pub struct Cycles {
     draws: Draws,
@@ -14,7 +13,7 @@ pub struct Cycles {
 }
 
 impl Cycles {
-    /// Those of a round's trials, of which one is given.
+    /// Those of a round, of which `trial` is one trial.
     pub fn new(trial: &Trial, contenders: usize) -> Cycles {
         let words = ["turns", &trial.key.workload];
         let draws = Draws::new(derived_seed(trial.seed, &words, trial.key.round));

@@ -56,12 +56,12 @@ pub trait Host {
         Trouble::default()
     }
 
-    /// Of what commands have printed, bytes that were not kept, by the output's file.
+    /// How many bytes of commands' output were not kept, by the output's file.
     fn unkept_bytes(&mut self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
 
-    /// What the disk under test says of itself now, where that can be told; of several, the first.
+    /// What the disk under test says of itself now, if it can be read; the first of several.
     fn disk(&mut self, _trial: &Trial) -> Option<Disk> {
         None
     }

@@ -9,9 +9,9 @@ use crate::model::{
 /// What ends the name of a latency.
 const OF_LATENCY: [&str; 6] = ["p50", "p90", "p99", "p999", "mean", "max"];
 
-/// What is wrong with the metrics that `workload` is to be judged by, as the end of a sentence,
-/// where these probes are asked for. A command gives figures of its own: of these a slip alone is
-/// seen. Which jobs a fio file has is known once fio has read it.
+/// What is wrong with the metrics that `workload` is to be judged by, with these probes, as the end
+/// of a sentence. A command gives figures of its own: of these only misspelt names are noticed. The
+/// jobs of a fio file are known once fio has read it.
 pub fn check_metrics(
     workload: &Workload,
     probes: &[ExtraProbe],

@@ -2,8 +2,8 @@
 //!
 //! A trial is a list of [`Step`]s, known before it starts; [`trial`] takes a [`Host`] through them
 //! and writes down what happened. The real machine, the simulated one and the dry run are hosts:
-//! none of them knows the order of things. [`Place`] is the same seam for what surrounds the
-//! trials: the bed and the settings.
+//! none of them knows the order of steps. [`Place`] is the same kind of interface for what
+//! surrounds the trials: the bed and the settings.
 
 mod duet;
 mod host;

@@ -15,8 +15,8 @@ pub trait Place {
     /// than it may is ended, with the error [`Overdue`].
     fn run_trial(&mut self, trial: &Trial) -> Result<Record, HostError>;
 
-    /// Runs the trials of a duet at once, their work in turns: of each its record, as of
-    /// [`Place::run_trial`]. A place that can't has refused the plan.
+    /// Runs the trials of a duet at once, their work in turns: returns a record for each, as
+    /// [`Place::run_trial`] does. A place that can't has refused the plan.
     fn run_duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
         trials.iter().map(|_| Err("this place has no duets: write --place local".into())).collect()
     }
@@ -38,8 +38,8 @@ pub trait Place {
 }
 
 /// One trial under its contender's settings. Whatever happens, the settings are put back; where
-/// they can't be, the failure's `cleanup_errors` say so and the run must not go on, for the next
-/// contender would be measured under settings that are not its own.
+/// they can't be, the failure's `cleanup_errors` say so and the run must not go on, because the
+/// next contender would be measured under settings that are not its own.
 pub fn settled_trial(place: &mut dyn Place, trial: &Trial) -> Record {
     let mut record = match place.apply(&trial.contender, &trial.bed) {
         Ok(()) => place.run_trial(trial).unwrap_or_else(|error| failed(trial, "trial", &error)),

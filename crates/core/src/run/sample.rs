@@ -55,8 +55,8 @@ fn of_job(job: &JobRecord, syncfs_ns: u64) -> impl Iterator<Item = Sample> {
     rates.chain(latencies).chain(own).map(named)
 }
 
-/// What is wrong with the figures of a command, which gives some of them itself: one that
-/// fsverdict measures, or one that is judged and missing.
+/// What is wrong with the figures that a command gives itself: one that fsverdict measures, or a
+/// missing one that is judged.
 pub(super) fn wrong(workload: &Workload, samples: &[Sample]) -> Option<String> {
     workload.command.as_ref()?;
     let metrics: Vec<&str> = samples.iter().map(|sample| sample.metric.as_str()).collect();
@@ -86,7 +86,7 @@ fn rates(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
     });
     let requested =
         phase.application_read_bytes.unwrap_or(0) + phase.application_write_bytes.unwrap_or(0);
-    // What a command is said to read or write; what its processes did is not all its files'.
+    // What a command is said to read or write; its processes' I/O is not all on its files.
     let said = workload.command.as_ref().and(workload.bytes).map(|bytes| bytes.0);
     let bandwidth = said
         .or((has_requests && phase.operations.is_some()).then_some(requested))
@@ -111,7 +111,7 @@ fn costs(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
         let flushes = device.flushes.map(|count| ("device_flushes", count as f64, Unit::Count));
         costs.extend(flushes);
     }
-    // Of a command that says a line or two it would be how much it says.
+    // For a command that prints a line or two it would be the amount of its output.
     let least_bytes = workload.command.as_ref().map_or(0, |_| LEAST_AMOUNT_BYTES);
     if let Some((ratio, _)) = phase.device_bytes_per_application_byte(least_bytes) {
         costs.push(("device_bytes_per_application_byte", ratio, Unit::Ratio));
@@ -126,8 +126,9 @@ fn costs(workload: &Workload, phase: &PhaseRecord) -> impl Iterator<Item = Figur
 }
 
 /// What CPU, device, page cache and network did meanwhile, as iostat and sar show it, and what was
-/// dirty. Better is what leaves more room: of the device more done, in less time and with less in
-/// the queue; of the CPU more idle; of the page cache more found; of the network more carried.
+/// dirty. Better is what leaves more room: for the device more done, in less time and with a
+/// shorter queue; for the CPU more idle; for the page cache more hits; for the network more
+/// carried.
 fn meanwhile(phase: &PhaseRecord) -> Vec<Sample> {
     let Totals { cpu, device, page_cache, network, memory, blocked_ns, .. } = &phase.totals;
     let timed_s = phase.timed_s();

@@ -32,8 +32,8 @@ const NAMES: [(&str, &str); 5] = [
 ];
 
 /// What `comment` says against `setting` (`-E lazy_itable_init=1`, `scheduler = none`), if it says
-/// to turn on what is turned off, or the other way round. A comment of which not all is understood
-/// says nothing.
+/// to turn on what is turned off, or the reverse. A comment that is not fully understood says
+/// nothing.
 pub fn contradiction(comment: &str, setting: &str) -> Option<String> {
     let (key, is_on) = direction(setting);
     let mut text = comment.to_lowercase();

@@ -61,7 +61,7 @@ fn section(line: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(part)).then_some(name)
 }
 
-/// A unit's mount is one setting, of several lines. Of a key that comes again the last counts.
+/// A unit's mount is one setting, of several lines. If a key is repeated the last one counts.
 fn mount(reader: &mut Reader, entries: &[Entry]) {
     let of = |key: &str| entries.iter().rfind(|it| it.section == "Mount" && it.key == key);
     let Some(options) = of("Options") else { return };

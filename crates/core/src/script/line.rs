@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 4;
 /// No variable's value is longer.
 pub const VALUE_BYTES_MAX: usize = 1 << 16;
 
-/// Of a comment that is longer the rest is left out.
+/// The rest of a longer comment is left out.
 const COMMENT_BYTES_MAX: usize = 1 << 12;
 
 /// The folders of /proc/sys.
@@ -252,7 +252,7 @@ fn said(words: &[String]) -> String {
     words.join(" ").replace("\\n", "").trim().to_string()
 }
 
-/// The command behind what only says when, how or as whom it is run.
+/// The command without prefixes that only say when, how or as which user it is run.
 fn without_prefix(words: &[String]) -> &[String] {
     const PREFIXES: [&str; 16] = [
         "sudo", "doas", "then", "do", "else", "if", "elif", "while", "!", "time", "nohup", "exec",

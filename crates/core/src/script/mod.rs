@@ -1,9 +1,9 @@
 //! Settings as people write them, read and never run: a shell script, an fstab, a sysctl.conf, a
 //! limits.conf, a udev rule, a unit of systemd, a profile of tuned, or a plan.
 //!
-//! All but plans and files with sections are read alike, line by line: each line says by itself
+//! All but plans and files with sections are read alike, line by line: each line shows by itself
 //! what it is, and a script that writes an fstab holds lines of both kinds. Nothing is judged here,
-//! only understood, but for what a comment says of its own line.
+//! only understood, except a comment that contradicts its own line.
 
 mod command;
 mod comment;

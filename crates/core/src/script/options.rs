@@ -34,9 +34,9 @@ impl Choice {
 /// The options among `words`; those words that are neither options nor their values; and the
 /// devices.
 ///
-/// Which options take a value is not known here: a word that follows an option, and neither looks
-/// like an option nor stands for a device, is taken for its value. A variable that is not set
-/// stands for a device only where none follows.
+/// It is not known here which options take a value: a word after an option that neither looks like
+/// an option nor names a device is taken for its value. An unset variable stands for a device only
+/// if none follows.
 pub fn choices(words: &[String]) -> (Vec<Choice>, Vec<String>, Vec<String>) {
     let (mut choices, mut devices, mut rest) = (Vec::new(), Vec::new(), Vec::new());
     let last_device = words.iter().rposition(|word| is_device(word)).unwrap_or(0);

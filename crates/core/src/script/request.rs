@@ -18,7 +18,7 @@ pub struct Written {
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A file system is to be made, or one that there is to be changed (tune2fs).
+    /// A file system is to be made, or an existing one to be changed (tune2fs).
     Make(Call),
     /// A file system is to be mounted.
     Mount(Mount),
@@ -72,17 +72,17 @@ pub struct Mount {
 /// A limit as limits.conf(5) has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Whether it can be raised by who is held to it: `soft`, `hard`, or `-` for both.
+    /// Whether a process that it binds can raise it: `soft`, `hard`, or `-` for both.
     pub kind: String,
     /// What is limited: `nofile`.
     pub item: String,
     /// A number in the item's own unit, or `unlimited`.
     pub value: String,
-    /// Who sets it.
+    /// What sets it.
     pub by: LimitBy,
 }
 
-/// Who sets a limit: each means something else by one that is `unlimited`.
+/// What sets a limit: each means something else by `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitBy {
     /// pam_limits, of limits.conf.

@@ -22,7 +22,8 @@ pub enum Token {
     Operator(String),
 }
 
-/// All variables of a line stand for so much at most: one that goes beyond stays as it is written.
+/// All variables of a line expand to at most this much: one that goes beyond stays as it is
+/// written.
 const EXPANSION_BYTES_MAX: usize = 1 << 16;
 
 struct Reader<'a, 'v> {
@@ -48,7 +49,7 @@ enum Value {
     Known(String),
     /// An array's elements: each is a word, quoted or not.
     Elements(String),
-    /// What was written, for its value is not in the file.
+    /// What was written, because its value is not in the file.
     Unknown(String),
 }
 
@@ -203,10 +204,10 @@ impl<'a, 'v> Reader<'a, 'v> {
         self.may_assign && self.word.as_deref().is_some_and(is_assignment)
     }
 
-    /// `NAME=(a b)`: the elements, with a space between them, for they are split again.
+    /// `NAME=(a b)`: the elements, with a space between them, because they are split again.
     fn elements(&mut self) {
         let text: String = self.rest.by_ref().take_while(|c| *c != ')').collect();
-        // An array holds no other: what opens one here is no more than a space.
+        // An array holds no other: an opening parenthesis here is just a space.
         let text = text.replace('(', " ");
         let mut inner = Reader::new(text.chars().peekable(), self.variables, self.room_bytes);
         while inner.piece() {}

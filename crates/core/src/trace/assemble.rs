@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use super::events::{Block, Event, EventKind, Process};
 use crate::model::trace::{Entry, Flags, Item, Lost, Mark, Op};
 
-/// So many requests may be under way. What came before that and has not ended yet is handed over
-/// as it is, for its end was lost.
+/// So many requests may be under way. What is older and has not ended is handed over as it is: its
+/// end was lost.
 const UNDER_WAY_MAX: usize = 1 << 16;
 
-/// Of a request or a part of one: the device and its sector.
+/// The place of a request or a part of one: the device and its sector.
 type Place = (u32, u64);
 
 /// Something that the file system has asked for, and the device not been given yet.
@@ -40,7 +40,7 @@ pub struct Assembler {
     /// Those of flushes.
     flushes: BTreeMap<u32, VecDeque<u64>>,
     queued: BTreeMap<Place, Queued>,
-    /// Who asked last for something to be durable.
+    /// The last process that asked for something to be durable.
     flusher: BTreeMap<u32, Process>,
 }
 
@@ -90,8 +90,8 @@ impl Assembler {
         slot.item
     }
 
-    /// The ends of what is under way may be among what was lost: it is handed over as it is, and
-    /// no later event is taken for one of it.
+    /// The ends of requests under way may have been lost: they are handed over as they are, and no
+    /// later event counts for them.
     fn forget(&mut self) {
         self.issued.clear();
         self.flushes.clear();
@@ -146,7 +146,7 @@ impl Assembler {
                     self.add(Item::Entry(Entry { issue_ns: Some(at_ns), ..before }), left);
                     return;
                 }
-                // Another one, the end of which can't be told from the first one's.
+                // Another one, whose end can't be told from that of the first.
                 other => slot.item = other,
             }
         }
@@ -173,7 +173,7 @@ impl Assembler {
             entry.asked.preflush |= queued.flags.preflush;
             entry.asked.fua |= queued.flags.fua;
             entry.bios += 1;
-            // What was split goes on in the next request.
+            // A split request goes on in the next one.
             let beyond = place.1.saturating_add(queued.sectors.into()).saturating_sub(end);
             if beyond > 0 {
                 queued.sectors = u32::try_from(beyond).unwrap_or(u32::MAX);
@@ -197,7 +197,7 @@ impl Assembler {
             }
             return;
         }
-        // One of no length ends a write with its flushes, and stands for nothing of the device.
+        // One without length ends a write with its flushes, and is no request to the device.
         if sectors == 0 {
             return;
         }

@@ -1,4 +1,4 @@
-//! A log as it is kept: lines of JSON, of which FORMAT.md tells.
+//! A log as it is kept: lines of JSON, described in FORMAT.md.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -10,7 +10,7 @@ use crate::model::trace::Item;
 /// The version of the format; readers refuse later ones.
 pub const VERSION: u32 = 2;
 
-/// Who has recorded a log.
+/// The recorder of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recorder {
@@ -26,7 +26,7 @@ pub enum Recorder {
 pub struct Head {
     /// [`VERSION`].
     pub trace: u32,
-    /// Who has recorded it.
+    /// Its recorder.
     pub recorder: Recorder,
     /// The timed part.
     pub phase: String,
@@ -34,7 +34,7 @@ pub struct Head {
     pub file_system: String,
     /// The devices, in the order of their numbers in the log.
     pub devices: Vec<Device>,
-    /// Why nobody looked up what the blocks are, where nobody did.
+    /// Why the blocks' kinds were not looked up, if they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unnamed: Option<String>,
 }
@@ -53,7 +53,7 @@ pub struct End {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
-    /// The first: of a log of its own, for each timed part has one.
+    /// The first: of a log of its own, because each timed part has one.
     Head(Head),
     /// One in between.
     Item(Item),

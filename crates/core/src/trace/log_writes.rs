@@ -3,8 +3,8 @@
 //! (Documentation/admin-guide/device-mapper/log-writes.rst, "Log Ordering" and "Target interface";
 //! drivers/md/dm-log-writes.c, `struct log_write_super`, `struct log_write_entry`).
 //!
-//! Requests stand there in the order in which they completed; when they were given to the device
-//! is not in it. Reads are not logged.
+//! Requests are in the order of their completion; when they were given to the device is not
+//! recorded. Reads are not logged.
 
 use std::io::{self, Read};
 
@@ -31,7 +31,7 @@ const MARK_TEXT: usize = 32;
 pub enum LogWritesError {
     #[error("{0}")]
     Read(#[from] io::Error),
-    #[error("it is no log of dm-log-writes or blklogwrites")]
+    #[error("it is not a log of dm-log-writes or blklogwrites")]
     Magic,
     #[error("it is of version {0}, this fsverdict reads {VERSION}")]
     Version(u64),
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn what_is_no_log_or_cut_off_is_said() {
         let error = |log: &[u8]| items(log).unwrap_err().to_string();
-        assert_eq!(error(&[0; 512]), "it is no log of dm-log-writes or blklogwrites");
+        assert_eq!(error(&[0; 512]), "it is not a log of dm-log-writes or blklogwrites");
         assert!(error(&words([MAGIC, 2, 0, 512], 512, &[])).starts_with("it is of version 2"));
         assert!(error(&words([MAGIC, 1, 0, 7], 512, &[])).starts_with("its sectors have 7 bytes"));
         let mut log = words([MAGIC, 1, 1, 512], 512, &[]);

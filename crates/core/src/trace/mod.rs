@@ -1,11 +1,10 @@
 //! What reached a disk, request by request: recorded by the kernel's tracepoints, by blktrace or by
-//! QEMU, read back, and told apart by the operation it was for.
+//! QEMU, read back, and sorted by the operation it was for.
 //!
 //! [`Formats`], [`Page`] and [`merge()`] decode the kernel's ring buffers, [`blktrace()`] the files
 //! that blktrace writes, [`Assembler`] makes requests of the events of either, [`LogWrites`] reads
-//! what `blklogwrites` and dm-log-writes leave,
-//! [`mod@file`] is the form in which a log is kept, and [`Operations`] takes it apart. All of
-//! them stream: none holds more than what is under way.
+//! what `blklogwrites` and dm-log-writes leave, [`mod@file`] is the form in which a log is kept,
+//! and [`Operations`] splits it. All of them stream: none holds more than what is under way.
 
 mod assemble;
 mod blktrace;

@@ -12,7 +12,7 @@ pub struct Between {
 impl Between {
     /// The fsyncs that our own work marks.
     pub const FSYNC: Between = Between { begin: "fsync", end: "synced" };
-    /// Those that ext4 sees, whoever asks for them; fdatasync is one, too.
+    /// Those that ext4 sees, from any process; fdatasync is one, too.
     pub const EXT4_FSYNC: Between =
         Between { begin: "ext4_sync_file_enter", end: "ext4_sync_file_exit" };
 }

@@ -15,7 +15,7 @@ const MISSED_STORED: u64 = 1 << 30;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Of a time the header has so many bits; the word after it has those above.
+/// The header has this many bits of a time; the word after it has the higher ones.
 const DELTA_BITS: u32 = 27;
 /// A time stamp has 59 bits; those above are the page's (`TS_MSB`).
 const STAMP_BITS: u32 = 59;

@@ -219,7 +219,7 @@ fn an_option_of_fio_that_is_written_wrong_is_refused() {
         ))
     };
     let wrong = read("ioengin").unwrap_err().to_string();
-    assert!(wrong.starts_with("line 3: ioengin is no option of fio's: did you mean ioengine?"));
+    assert!(wrong.starts_with("line 3: ioengin is not an option of fio's: did you mean ioengine?"));
     for name in ["io_depth", "num_jobs", "block_size", "dircet"] {
         read(name).unwrap_err();
     }
@@ -288,7 +288,7 @@ fn what_no_rule_fits_is_listed_as_not_audited() {
     let lacks = |test: &str, claims: &str| table_missing(&written("", test, claims)).join("; ");
     let test = "columns = [\"walk s\"]\na = [122.55]\nb = [46.36]";
     let none = lacks(test, "");
-    assert_eq!(none, "no rule but those of digits and runs (A17, A18) fits (w)");
+    assert_eq!(none, "only the rules of digits and runs (A17, A18) apply (w)");
     let claim = "[[claim]]\ntext = \"b is faster\"";
     assert!(
         lacks(test, claim).ends_with("\"b is faster\": it names no figures, changes or better")
@@ -296,7 +296,7 @@ fn what_no_rule_fits_is_listed_as_not_audited() {
     assert_eq!(lacks(test, &format!("{claim}\nchanges = {{ \"walk s\" = \"3x\" }}")), "");
     let score =
         lacks("columns = [\"score\"]\na = [1]\nb = [2]", &format!("{claim}\nbetter = \"score\""));
-    assert!(score.ends_with("whether more or less of score is better does not show"), "{score}");
+    assert!(score.ends_with("it is unclear whether more or less of score is better"), "{score}");
     assert_eq!(lacks("columns = [\"walk s\", \"stat s\", \"total s\"]\na = [1, 2, 3]", ""), "");
 }
 

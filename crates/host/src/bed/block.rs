@@ -114,7 +114,7 @@ impl Block {
         self.directory.join("partition").exists()
     }
 
-    /// The disk of which this is a partition.
+    /// The disk that this is a partition of.
     pub fn whole(&self) -> Option<Block> {
         self.is_partition().then(|| Block::at(self.directory.parent()?)).flatten()
     }
@@ -131,8 +131,8 @@ impl Block {
         }
     }
 
-    /// Of a loop device that goes past the host's page cache, the file behind it: its bytes are
-    /// those of the disk that the file lies on, at that time. `Err`: a cache is in between.
+    /// For a loop device that bypasses the host's page cache, the file behind it: its I/O is that
+    /// of the disk below the file, at the same time. `Err`: a cache is in between.
     fn image(&self) -> Result<Option<PathBuf>, ()> {
         let file = read(self.directory.join("loop/backing_file"));
         match (file.trim_end_matches('\n'), read(self.directory.join("loop/dio")).trim()) {
@@ -148,7 +148,7 @@ impl Block {
         own.chain(self.partitions()).chain(self.whole()).collect()
     }
 
-    /// Who is stacked upon it, as the kernel says: device mapper, md, bcache.
+    /// What is stacked upon it, as the kernel says: device mapper, md, bcache.
     fn holders(&self) -> Vec<String> {
         entries(self.directory.join("holders")).iter().map(|holder| holder_name(holder)).collect()
     }
@@ -226,8 +226,8 @@ impl Machine {
         None
     }
 
-    /// The disks on which `devices` lie, as partitions or as images that are not cached; none where
-    /// one of them lies on no other, or that is not known: then nothing can be told of others.
+    /// The disks on which `devices` lie, as partitions or as images that are not cached. None if
+    /// one of them lies on no other disk, or that is unknown: nothing can be said of others then.
     pub fn disks_beneath(&self, devices: &[Device]) -> Vec<Device> {
         let beneath = |device: &Device| {
             let block = self.below_loops(self.block(device.number)?)?;

@@ -1,5 +1,5 @@
-//! What lies on a device: signatures, in partitions of which the kernel does not know too, and
-//! data that has none.
+//! What lies on a device: signatures, also in partitions that the kernel does not know, and data
+//! without a signature.
 
 use std::fs::File;
 use std::io;
@@ -36,8 +36,8 @@ const REGIONS_MAX: usize = 4 * PARTS_MAX;
 /// A partition that is there to tell of others.
 const STUB_BYTES: u64 = 4096;
 
-/// What libblkid calls a partition table; all else is a file system or the like, to which the
-/// whole device belongs.
+/// What libblkid calls a partition table; all else is a file system or the like, which owns the
+/// whole device.
 const TABLES: [&str; 12] = [
     "gpt",
     "dos",
@@ -135,8 +135,8 @@ impl Look<'_> {
         self.take(part, found, depth)
     }
 
-    /// Notes what was `found` in a partition. A table tells of nothing but its own partitions:
-    /// these are looked into, and where there are none, or too deep, it explains nothing.
+    /// Notes what was `found` in a partition. A table only explains its own partitions: these are
+    /// examined, and if there are none, or too deep ones, it explains nothing.
     fn take(&mut self, part: Region, found: Vec<Signature>, depth: u32) -> Result<(), Refusal> {
         self.parts.push(part);
         let only_tables = found.iter().all(is_table);
@@ -183,8 +183,8 @@ fn gaps(whole: Region, has_table: bool, parts: &[Region]) -> Vec<Region> {
     gaps
 }
 
-/// The first place in these regions that counts as data: what is in those beyond the most that are
-/// looked at is not known.
+/// The first place in these regions that counts as data. Regions beyond the most that are examined
+/// are unknown.
 fn first_data_of(file: &File, regions: &[Region]) -> io::Result<Option<u64>> {
     let mut looked_at = regions.iter().take(REGIONS_MAX);
     let found = looked_at.find_map(|region| first_data(file, *region).transpose()).transpose()?;
@@ -233,8 +233,8 @@ fn chunks(region: Region) -> Vec<Region> {
     starts.map(chunk).collect()
 }
 
-/// The partitions in the table of `node`, read anew: the kernel may know none of them. Where there
-/// are none, the whole is looked at as if there were no table.
+/// The partitions in the table of `node`, read again: the kernel may know none of them. If there
+/// are none, the whole device is examined as if it had no table.
 fn listed_partitions(node: &str) -> Vec<Region> {
     let words = ["partx", "--raw", "--noheadings", "--output", "START,SECTORS", node];
     let text = tool::run_words(&words).unwrap_or_default();
@@ -291,7 +291,7 @@ pub(super) fn parse_signatures(node: &str, text: &str) -> Option<Vec<Signature>>
     Some(signatures)
 }
 
-/// What lies in a part of `node` that has no node of its own: wipefs takes no place to look at.
+/// The content of a part of `node` that has no node of its own: wipefs takes no offset.
 fn signatures_at(path: &str, node: &str, part: Region) -> Result<Vec<Signature>, Refusal> {
     let (offset, size) = (part.start_bytes.to_string(), part.size_bytes.to_string());
     let words =

@@ -16,7 +16,7 @@ use super::image::{BLOCK_BYTES, Chunk};
 const READS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the device of that number says; of a partition, what its disk does.
+/// What the device of that number says of itself; for a partition, what its disk says.
 pub fn says(number: Number) -> Option<Disk> {
     let block = Machine::real().block(number)?;
     Some(of(&block.whole().unwrap_or(block).directory))
@@ -57,8 +57,8 @@ impl Seen {
     }
 }
 
-/// What the device says whose folder in `/sys` this is. Files that older kernels lack say nothing:
-/// all disks were sent flushes then, and none had zones.
+/// What the device with this folder in `/sys` says. Files that older kernels lack say nothing: then
+/// all disks were sent flushes, and none had zones.
 pub(super) fn of(device: &Path) -> Disk {
     let text = |file: &str| {
         fs::read_to_string(device.join("queue").join(file)).unwrap_or_default().trim().to_string()

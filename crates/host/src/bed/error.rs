@@ -36,8 +36,8 @@ pub enum BedError {
     )]
     NoLike { path: String },
     #[error(
-        "like = {path:?}: it takes each zone's blocks only in their order, as no image does: \
-         measure on it, by --bed device:{path}"
+        "like = {path:?}: a zoned disk, which no image can imitate: measure on it, with --bed \
+         device:{path}"
     )]
     Zoned { path: String },
     #[error(transparent)]

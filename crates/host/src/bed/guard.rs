@@ -1,8 +1,8 @@
 //! What stands between `--bed device:/dev/sdb` and somebody's data. It only reads.
 //!
 //! A device passes when the user named it twice, when nothing uses it, when every signature on it
-//! and in its partitions was named as well, and when there are no data without a signature unless
-//! that was allowed. It is held from before it is looked at: `Hold`.
+//! and in its partitions was named as well, and when no data lack a signature, unless that was
+//! allowed. It is held before it is examined: `Hold`.
 
 use std::fs;
 use std::str::FromStr;
@@ -116,8 +116,8 @@ impl Machine {
         if !uses.is_empty() {
             return Err(Refusal::InUse { path: path(), uses });
         }
-        // The path as it was typed: /dev/disk/by-id/X does not stand for /dev/sdb here, as the
-        // one who types a name twice is to mean that name.
+        // The path as it was typed: /dev/disk/by-id/X does not count as /dev/sdb here, because a
+        // user who types a name twice should mean that name.
         let of_path: Vec<&Consent> =
             consents.iter().filter(|consent| consent.path == path()).collect();
         if of_path.is_empty() {

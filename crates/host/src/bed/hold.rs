@@ -1,11 +1,11 @@
-//! A disk of the user's, held from the guard's word to the end of the run.
+//! A disk of the user's, held from the guard's check to the end of the run.
 //!
 //! Between trials it is claimed exclusively, so that neither mkfs nor a mount gets it, and locked
 //! as programs that partition lock a disk (flock(2); systemd's "Locking Block Device Access"). A
 //! trial's own mkfs and mount need the claim, and the file system's tools may wait for udev, which
-//! leaves a locked disk alone: then a shared lock remains, which udev does not mind. Other runs are
-//! kept away all the time by locks of our own, also from parts of the disk: an open partition could
-//! not be removed.
+//! leaves a locked disk alone: then a shared lock remains, which udev ignores. Locks of our own
+//! keep other runs away all the time, also from parts of the disk: an open partition could not be
+//! removed.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,7 +22,7 @@ use crate::machine::registry;
 /// How long a lock is waited for: udev has one while it looks at a disk.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A disk that may be erased, and that nobody else gets meanwhile.
+/// A disk that may be erased, and that nobody else can get meanwhile.
 #[derive(Debug)]
 pub struct Hold {
     /// As it was typed.
@@ -32,7 +32,7 @@ pub struct Hold {
     /// None during a trial.
     exclusive: Option<File>,
     node: File,
-    /// Never read: locked against other runs, on it and on the disk of which it is a part.
+    /// Never read: locks against other runs, on it and on the disk that it is a part of.
     _ours: Vec<File>,
 }
 
@@ -92,13 +92,12 @@ impl Hold {
 }
 
 /// Opens the device as mkfs would. For a block device O_EXCL fails with EBUSY while the kernel
-/// holds it or a part of it (open(2)), whoever's mount namespace that is in.
+/// holds it or a part of it (open(2)), in any mount namespace.
 pub(super) fn claim(path: &str, node: &str) -> Result<File, Refusal> {
     open(path, node, libc::O_EXCL)
 }
 
-/// [`claim`], once whoever has it for a moment has let go: udev begins tools that look for arrays
-/// and volumes.
+/// [`claim`], once a brief holder has let go: udev starts tools that look for arrays and volumes.
 fn claimed(path: &str, node: &str) -> Result<File, Refusal> {
     let mut claimed = claim(path, node);
     let _ = wait_for(PATIENCE, || {

@@ -1,4 +1,4 @@
-//! Which device it is: what stands at a path may be another one a moment later.
+//! Which device it is: a path may lead to another one a moment later.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The disk that a bed stands for: what it says of itself, said by the bed's devices too.
 //!
-//! Discards are not among it, neither here nor on a guest's disk that can: every file system is
-//! made and mounted without, and a loop device that was told to take none can't be told otherwise
-//! again (block/blk-sysfs.c, `queue_discard_max_store`, with a granularity of 0).
+//! Discards are not part of it, neither here nor on a guest's disk that supports them: every file
+//! system is made and mounted without, and a loop device that was set to take none can't be set
+//! back (block/blk-sysfs.c, `queue_discard_max_store`, with a granularity of 0).
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub struct Like {
     read_ahead_of_rotation: Option<u64>,
 }
 
-/// Whether a device is told what its cache is, by which the kernel sends it flushes or not.
+/// What a device is set to say of its cache, which decides whether the kernel sends it flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushes {
     /// As the disk says.
@@ -118,8 +118,8 @@ impl Like {
         if (1024..=4096).contains(&bytes) { bytes } else { 0 }
     }
 
-    /// What has the device of that number say so, in the order in which it must be set: the kernel
-    /// reads ahead by rotation, the scheduler comes before what it resets.
+    /// The settings that make that device say so, in the order in which they must be set: rotation
+    /// changes the read-ahead, and the scheduler comes before what it resets.
     pub fn settings(&self, number: [u32; 2], flushes: Flushes) -> Vec<Setting> {
         let disk = &self.disk;
         let flushed = disk.write_cache || flushes == Flushes::Kept;
@@ -157,7 +157,7 @@ impl Like {
     /// For the report: whose, and in what `device` differs from it.
     pub(super) fn told(&self, device: Option<&Disk>) -> String {
         let but = if self.mended { ", but that it does not rotate" } else { "" };
-        // What is not named for its own sake is not all to be repeated.
+        // Only a disk that the plan names is worth the whole list.
         let unlike = device.filter(|_| self.is_named).map(|it| self.disk.unlike(it));
         let unlike = unlike.unwrap_or_default().join("; ");
         let differs = if unlike.is_empty() { "" } else { "; it differs in this: " };
@@ -165,7 +165,7 @@ impl Like {
     }
 }
 
-/// Sets them. That it rotates must take; of the rest the record says what came of it.
+/// Sets them. Rotation must take effect; for the rest the record says what came of it.
 pub(super) fn set(settings: &[Setting]) -> Result<(), BedError> {
     for setting in settings {
         match setting.set(Path::new(ROOT)) {

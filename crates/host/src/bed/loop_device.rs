@@ -1,4 +1,4 @@
-//! A file as a block device, which goes when its last user goes: see loop(4).
+//! A file as a block device, which ends with its last user: see loop(4).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -182,8 +182,8 @@ pub(super) fn wait_for(patience: Duration, mut done: impl FnMut() -> bool) -> Re
     Ok(())
 }
 
-/// The file is an image in our folder of that token, wherever that stands and whether it is there
-/// still: nobody else gives such names.
+/// The file is an image in our folder of that token, wherever it is and even if it is gone: nobody
+/// else gives such names.
 fn is_image_of(backing_file: &str, folder: &Token) -> bool {
     let name = backing_file.strip_suffix(" (deleted)").unwrap_or(backing_file);
     let parent = Path::new(name).parent().and_then(Path::file_name);
@@ -213,8 +213,8 @@ fn backed_by(ours: &dyn Fn(&str) -> bool) -> Vec<u32> {
     found.into_iter().map(|(number, _)| number).collect()
 }
 
-/// Whether what was the loop device of a run with that folder is nobody else's: it still has its
-/// image, or no file, or a zram device, which nobody else puts one on.
+/// Whether what was the loop device of a run with that folder is nobody else's now: it still has
+/// its image, or no file, or a zram device, because nobody else puts loop devices on those.
 pub(super) fn is_nobody_elses(number: u32, folder: &Token) -> bool {
     let is_ours = |file: &str| lies_on_image_of(file, folder) || file.starts_with("/dev/zram");
     backing_file(number).is_none_or(|file| is_ours(&file))

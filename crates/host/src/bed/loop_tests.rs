@@ -20,7 +20,7 @@ const MIB: u64 = 1 << 20;
 /// Who looks whether a zram device is there: the number of one that is gone is the next one's.
 static ZRAM: Mutex<()> = Mutex::new(());
 
-/// Whoever has made zram devices in these tests has looked.
+/// Only one of these tests makes zram devices and looks for them at a time.
 pub(super) fn no_other_zram() -> MutexGuard<'static, ()> {
     ZRAM.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -24,7 +24,7 @@ pub(super) enum Part {
     Own(Own),
     Loop(LoopDevice),
     Zram(u32),
-    /// What a device said of itself before it was told to be like another.
+    /// What a device said of itself before it was set to be like another.
     Queue(Vec<Change>),
 }
 
@@ -50,7 +50,7 @@ pub struct Made {
     pub compresses: bool,
     /// What was found out of its disk.
     pub probed: Option<Probed>,
-    /// What it says of itself, where it was told to say that.
+    /// What it says of itself, if it was set to say that.
     pub like: Option<Like>,
     /// The user's disks.
     pub(super) holds: Vec<Hold>,
@@ -73,7 +73,7 @@ impl Made {
         })
     }
 
-    /// For the report: whose place it takes, where it was told to be like another.
+    /// For the report: which disk it stands for, if it was set to be like another.
     pub fn like(&self) -> Option<String> {
         let device = self.devices.first().and_then(|device| says(device.number));
         self.like.as_ref().map(|like| like.told(device.as_ref()))
@@ -105,8 +105,8 @@ impl Made {
         own.map_or(Err(io::ErrorKind::NotFound.into()), Own::identity)
     }
 
-    /// The way to one of its images for the processes that we start ([`Own::held`]); what is no
-    /// image is led to by its path.
+    /// The path to one of its images for the processes that we start ([`Own::held`]); for anything
+    /// else its own path.
     pub fn held(&self, image: &Path) -> PathBuf {
         let of = |own: &Own| Some(own.held().join(image.strip_prefix(own.path()).ok()?));
         self.own().find_map(of).unwrap_or_else(|| image.into())
@@ -120,8 +120,8 @@ impl Made {
         })
     }
 
-    /// Leaves the devices to a trial, if they are what they were and nobody else uses them: which
-    /// they are, for its process to compare.
+    /// Lends the devices to a trial, if they are what they were and nobody else uses them. Returns
+    /// which devices they are, for its process to compare.
     pub fn lend(&mut self) -> Result<Vec<Identity>, Refusal> {
         self.take_back()?;
         for hold in &mut self.holds {
@@ -187,7 +187,7 @@ impl Made {
 }
 
 impl Drop for Made {
-    /// As well as may be: nobody is left to hear of errors, and the journal still knows.
+    /// As far as possible: nobody is left to report errors to, and the journal still knows.
     fn drop(&mut self) {
         self.take_down();
     }

@@ -203,8 +203,8 @@ impl<'a> Maker<'a> {
         self.made.compresses = true;
         let boot = ram::boot().map_err(failed(|| "reading the boot id"))?;
         for _ in 0..bed.devices {
-            // Only the device itself tells its number. The one that it should get is told before;
-            // who is killed in between leaves a device of that number without a size.
+            // Only the device itself tells its number. The expected one is announced before; a
+            // process killed in between leaves a device of that number without a size.
             let undo = |number, sequence| {
                 let boot = boot.clone();
                 Undo::RemoveZram { number, boot, sequence }
@@ -230,7 +230,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Where a folder can't be made is told before the first trial.
+    /// A folder that can't be made is reported before the first trial.
     fn directories(&mut self, bed: &Bed) -> Result<(), BedError> {
         for path in &bed.paths {
             self.made.own_folder(Path::new(path), self.token, self.before)?;
@@ -241,7 +241,7 @@ impl<'a> Maker<'a> {
                 self.made.devices.push(block.device());
             }
         }
-        // Of several each contender has met another.
+        // With several, each contender has met another.
         if let [device] = self.made.devices.as_slice() {
             let (path, disk) = (device.path.clone(), whole_disk(device));
             self.probe(Path::new(&path), disk);

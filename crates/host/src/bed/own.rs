@@ -1,10 +1,10 @@
 //! Folders of our own: all that a run leaves on a disk lies in one of these.
 //!
 //! Such a folder is called `.fsverdict-` and a random number, and holds a mark: a file of ours that
-//! names the folder and its inode. Only a folder with its mark is ever emptied, so that nothing is
-//! lost that others have put under such a name; and by its mark it is known after a reboot, too. A
-//! run that lives has the mark locked. All is done by descriptors: what the names on the way to it
-//! stand for by now does not matter.
+//! names the folder and its inode. Only a folder with its mark is ever emptied, so that others lose
+//! nothing that they have put under such a name; the mark also identifies it after a reboot. A
+//! living run holds a lock on the mark. All is done by descriptors: it does not matter where the
+//! names on the way lead by now.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -138,8 +138,8 @@ impl Own {
         &self.path
     }
 
-    /// The way to it for the processes that we start, as long as this lives: whatever the names on
-    /// the way to [`Own::path`] stand for by then (proc_pid_fd(5)).
+    /// The path to it for the processes that we start, as long as this lives, wherever
+    /// [`Own::path`] leads by then (proc_pid_fd(5)).
     pub fn held(&self) -> &Path {
         &self.held
     }
@@ -193,7 +193,7 @@ pub(super) enum Removal {
 pub(super) fn remove(parent: &Path, token: &Token) -> io::Result<Removal> {
     let flags = libc::O_DIRECTORY | libc::O_RDONLY;
     let parent = match sys::open_without_links(parent, flags) {
-        // Moved, removed or exchanged: what is there now has nothing of ours.
+        // Moved, removed or exchanged: what is there now is not ours.
         Err(error) if is_elsewhere(&error) => return Ok(Removal::Gone),
         parent => parent?,
     };
@@ -245,7 +245,7 @@ fn marked(directory: &File, token: &Token) -> io::Result<Option<File>> {
     Ok((says == Some(is_this)).then_some(mark))
 }
 
-/// Whoever wrote the folder's mark has not come to its end.
+/// The process that wrote the folder's mark has not finished it.
 fn is_begun(directory: &File, token: &Token) -> io::Result<bool> {
     let whole = text_of(directory, token)?;
     let mark = read_mark(directory)?;
@@ -280,7 +280,7 @@ pub(crate) fn held(directory: &File) -> PathBuf {
     format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
 }
 
-/// The mark last: who is killed before has to be able to begin anew.
+/// The mark last: after a kill before that, the removal can start again.
 fn empty_and_remove(parent: &File, directory: &File, token: &Token) -> io::Result<()> {
     let at = held(directory);
     for entry in fs::read_dir(&at)? {
@@ -289,7 +289,7 @@ fn empty_and_remove(parent: &File, directory: &File, token: &Token) -> io::Resul
             continue;
         }
         match entry.file_type()?.is_dir() {
-            // It follows no link on its way down, whoever makes one meanwhile.
+            // It follows no link on its way down, even one that is made meanwhile.
             true => fs::remove_dir_all(entry.path())?,
             false => fs::remove_file(entry.path())?,
         }

@@ -98,8 +98,8 @@ fn make_one(
     }
 }
 
-/// Takes the partitions of `devices` away. Where there are none, nothing happens. Who looks at one
-/// for a moment, or still unmounts a copy of its mount, is waited for.
+/// Removes the partitions of `devices`, if there are any. Waits for a process that examines one for
+/// a moment, or still unmounts a copy of its mount.
 pub fn remove(devices: &[Device]) -> Result<(), ToolError> {
     devices.iter().try_for_each(|device| {
         let mut removed = Ok(());

@@ -34,9 +34,9 @@ pub enum Refusal {
     Busy { path: String },
     #[error("{path} can't be opened to see what it carries: {source}{}", rights(source))]
     Unreadable { path: String, source: io::Error },
-    #[error("what {path} carries can't be told, so it is not touched: {source}")]
+    #[error("it is unknown what {path} carries, so it is not touched: {source}")]
     Probe { path: String, source: ToolError },
-    #[error("what {path} carries can't be told, so it is not touched: wipefs says {text:?}")]
+    #[error("it is unknown what {path} carries, so it is not touched: wipefs says {text:?}")]
     Answer { path: String, text: String },
     #[error("{}: to erase it all the same say --erase {path}={kinds}", listed(found, ", "))]
     Carries { path: String, found: Vec<Signature>, kinds: String },
@@ -51,7 +51,7 @@ pub enum Refusal {
     AnotherRun { path: String },
     #[error("{path} is locked: a program that partitions it, perhaps, is at work on it")]
     Locked { path: String },
-    #[error("{path} is not the device any more that this run may erase: it is left alone")]
+    #[error("{path} is no longer the device that this run may erase: it is left alone")]
     Changed { path: String },
     #[error("{0}: it is left alone")]
     Document(String),

@@ -1,5 +1,5 @@
-//! Partition tables within partitions, read as libblkid reads those of disks: of a virtual
-//! machine's disk in a partition the kernel and partx(8) know nothing.
+//! Partition tables within partitions, read as libblkid reads those of disks: the kernel and
+//! partx(8) know nothing of a virtual machine's disk in a partition.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -36,8 +36,8 @@ pub(super) struct Partitions {
     pub own: Vec<Region>,
 }
 
-/// The partitions of all tables that `region` of `file` has: which of several counts depends on who
-/// reads them.
+/// The partitions of all tables that `region` of `file` has: which of several counts depends on the
+/// reader.
 pub(super) fn within(file: &File, region: Region) -> Partitions {
     let mut table = Partitions::default();
     let reader = Reader { file, region };

@@ -1,4 +1,4 @@
-//! What takes back each change that a bed makes, as a value that a journal can hold.
+//! The undoing of each change that a bed makes, as a value that a journal can hold.
 
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,8 @@ pub enum Undo {
     },
     /// Has a device say of itself again what it did before.
     Queue {
-        /// Of a loop device of ours its number, and the token in the name of the folder with the
-        /// image below it, or of the run: by now it may be another's.
+        /// For a loop device of ours its number, and the token in the name of the folder with its
+        /// image, or of the run: by now it may be another's.
         image: Option<(u32, Token)>,
         /// What was changed.
         changes: Vec<Change>,
@@ -43,8 +43,8 @@ pub enum Undo {
         /// The start of the machine it was made in: it did not outlive that, and the number may
         /// since belong to somebody's swap.
         boot: String,
-        /// Which disk it is since then; before it is made only what number it will have, and then
-        /// one that has a size is not it.
+        /// Which disk it is, once it is made. Before, only its expected number is known, and a disk
+        /// with a size is not it.
         sequence: Option<u64>,
     },
 }
@@ -67,7 +67,7 @@ impl Undo {
                 let path = || parent.join(own::name(folder)).display().to_string();
                 let removed = own::remove(parent, folder);
                 match removed.map_err(failed(|| format!("removing {}", path())))? {
-                    // What is called so now and has no mark of ours is somebody else's.
+                    // What has that name now and no mark of ours is somebody else's.
                     own::Removal::Gone | own::Removal::Foreign => Ok(()),
                     own::Removal::Alive => Err(BedError::Held { device: path() }),
                 }

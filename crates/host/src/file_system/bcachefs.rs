@@ -35,7 +35,7 @@ pub(super) const BCACHEFS: FileSystem = FileSystem {
     ..PLAIN
 };
 
-/// What is said of a device comes before it, so that ours and the user's come before them all.
+/// A device's options come before it, so that ours and the user's come before all devices.
 fn make(options: &[String], site: &Site) -> Vec<Argv> {
     vec![then(&["mkfs.bcachefs", "-q", "-f"], &[options, site.devices])]
 }

@@ -66,8 +66,8 @@ fn is_programs(mount: &Mount) -> bool {
     mount.file_system.starts_with("fuse")
 }
 
-/// What a program has said in a log, from where it began. The folder is one that the work may write
-/// to: what is called like the log may be a pipe, or larger than memory.
+/// What a program has said in a log, from where it began. The work may write to that folder: a file
+/// of the log's name may be a pipe, or larger than memory.
 struct Said {
     log: File,
     begin: u64,

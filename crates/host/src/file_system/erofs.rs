@@ -1,7 +1,7 @@
 //! EROFS and SquashFS, which are read only: mkfs.erofs(1), mksquashfs(1),
 //! Documentation/filesystems/erofs.rst and squashfs.rst.
 //!
-//! What the work finds is laid out in memory, and made into the file system when that is unmounted
+//! The work's files are laid out in memory, and made into the file system when that is unmounted
 //! the first time.
 
 use super::site::{then, words};

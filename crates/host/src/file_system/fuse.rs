@@ -1,9 +1,9 @@
 //! Programs behind FUSE that stand on another file system: bindfs(1), gocryptfs(1), mergerfs(1).
 //!
 //! The kernel asks none of them to sync (fs/fuse/inode.c, fuse_sync_fs: virtiofs's alone, since
-//! Linux 5.17): syncfs returns once it has handed on what it had cached itself. They write with
-//! pwrite(2) and keep nothing back, so that syncfs on the file system below does the rest. fsync of
-//! a file all three hand on.
+//! Linux 5.17): syncfs returns once the kernel has passed on what it had cached itself. They write
+//! with pwrite(2) and hold nothing back, so syncfs on the file system below does the rest. All
+//! three pass on fsync of a file.
 
 use super::options::OF_ALL;
 use super::options::only;

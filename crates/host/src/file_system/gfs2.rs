@@ -13,7 +13,7 @@ pub(super) const GFS2: FileSystem = FileSystem {
     mount: |options, site| site.mount("gfs2", &[], options),
     check: Some(|site| site.check(&["fsck.gfs2", "-n"])),
     kernels: IN_FULL_KERNELS,
-    // CLUSTER:NAME, of which the second is the label.
+    // CLUSTER:NAME; the second is the label.
     label: Some("-t"),
     promises: Promises {
         // gfs2_grow(8): of a mounted file system.

@@ -6,7 +6,7 @@ pub(super) const JFS: FileSystem = FileSystem {
     name: "jfs",
     program: "mkfs.jfs",
     version: &["mkfs.jfs", "-V"],
-    // -q: does not ask first. It has no discard, so none is to be switched off.
+    // -q: does not ask first. It never discards, so there is no option to switch that off.
     make: |options, site| site.make(&["mkfs.jfs", "-q"], options),
     // jfs.rst: nodiscard is the default.
     mount: |options, site| site.mount("jfs", &[], options),

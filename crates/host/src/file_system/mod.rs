@@ -74,15 +74,16 @@ pub struct FileSystem {
     of_tree: Option<fn(&[String], &Site) -> Argv>,
     /// It stands on another file system, and not on devices.
     pub is_upon: bool,
-    /// It is another's on this machine, of which a server gives it out by the loopback interface.
-    /// Where that is the kernel's it outlives a trial: it is to be had in virtual machines alone.
+    /// A server on this machine exports another file system as this one, over the loopback
+    /// interface. The kernel's server outlives a trial: such ones can be had in virtual machines
+    /// only.
     pub by_loopback: bool,
     /// With these mount options syncfs on it does not reach what it stands on.
     keeps_syncfs: fn(&[String]) -> bool,
     /// Overlays don't stand on what has a comparison of names of its own (fs/overlayfs/util.c,
     /// ovl_dentry_weird).
     has_no_overlay: bool,
-    /// Mount options that are fsverdict's own: the kernel is told nothing of them.
+    /// Mount options that are fsverdict's own: the kernel does not get them.
     ours: &'static [&'static str],
     /// Unmounts it.
     unmount: fn(&Site) -> Vec<Argv>,
@@ -109,13 +110,13 @@ pub struct FileSystem {
     held: bool,
     /// Its tools partition what they take for a whole disk, and then wait for udev.
     pub partitions_disks: bool,
-    /// It can be made on zoned disks, of which each zone is written from its start.
+    /// It can be made on zoned disks, where each zone is written from its start.
     pub takes_zones: bool,
-    /// What was made on that device tells the kernel to panic where it finds an error.
+    /// What was made on that device tells the kernel to panic on an error.
     pub has_panic: fn(&Path) -> io::Result<bool>,
     /// What its documentation promises.
     pub promises: Promises,
-    /// What it promises of that version, of these that hold for most.
+    /// What that version promises, given what most versions promise.
     of_version: fn(Promises, &str) -> Promises,
     /// What nearly all others have, and it does not.
     pub without: &'static [&'static str],
@@ -180,10 +181,10 @@ const PLAIN: FileSystem = FileSystem {
     without: &[],
 };
 
-/// Of what Debian's cloud kernels leave out and its full ones have.
+/// For what Debian's cloud kernels leave out and its full ones have.
 const IN_FULL_KERNELS: &str = "--place vm, Debian's full 6.1";
 
-/// Of what Debian's cloud kernels have, too.
+/// For what Debian's cloud kernels have, too.
 const IN_CLOUD_KERNELS: &str = "--place vm, Debian's 6.1";
 
 /// All file systems, in the order `list` shows them.
@@ -248,7 +249,7 @@ impl FileSystem {
         self.driver.unwrap_or(self.name)
     }
 
-    /// What is said where a daemon serves it in place of the kernel.
+    /// What is said if a daemon serves it in place of the kernel.
     pub fn stand_in(&self) -> Option<String> {
         let program = self.daemon?.argv[0];
         Some(format!(
@@ -277,7 +278,7 @@ impl FileSystem {
         self.promises.several_devices != Promise::No
     }
 
-    /// What it promises, of that version where it is known.
+    /// What it promises; if `version` is known, what that version does.
     pub fn promises_of(&self, version: Option<&str>) -> Promises {
         version.map_or(self.promises, |version| (self.of_version)(self.promises, version))
     }
@@ -364,8 +365,8 @@ impl FileSystem {
         self.daemon.is_some() || self.server.is_some()
     }
 
-    /// With these mount options syncfs on it does not reach what it stands on, devices or a file
-    /// system: that is to be synced, too.
+    /// With these mount options syncfs on it does not reach what is below, devices or a file
+    /// system: that has to be synced, too.
     pub fn keeps_syncfs(&self, options: &[String]) -> bool {
         (self.keeps_syncfs)(options)
     }
@@ -439,8 +440,8 @@ impl FileSystem {
     }
 }
 
-/// A server has one port, the kernel's gives out no overlay but one that is made for it, and an
-/// overlay's upper layer is no folder of a network's (fs/overlayfs/super.c, ovl_mount_dir).
+/// A server has one port, the kernel's exports no overlay except one that is made for it, and an
+/// overlay's upper layer can't be on a network file system (fs/overlayfs/super.c, ovl_mount_dir).
 fn check_served(stack: &[Above]) -> Result<(), String> {
     let is_served = |it: &&Above| find(&it.name).is_some_and(|known| known.by_loopback);
     for (place, above) in stack.iter().enumerate().filter(|(_, it)| is_served(it)) {

@@ -1,12 +1,12 @@
-//! NFS over the loopback interface: nfs(5), exports(5), nfsd(7). The kernel's server gives out a
+//! NFS over the loopback interface: nfs(5), exports(5), nfsd(7). The kernel's server exports a
 //! folder of the file system below, and its client mounts that.
 //!
 //! No program takes part. rpc.mountd(8) answers the server's questions, which client is whose and
-//! what lies where, by lines in files of /proc; here they are written before they are asked, so
-//! that no guest needs nfs-utils, and what they would do is no part of what is measured.
+//! what lies where, by lines in files of /proc; here the answers are written before the questions,
+//! so that no guest needs nfs-utils, and its programs are no part of what is measured.
 //!
-//! The client asks the server to keep a file at fsync and for each file at syncfs, and never the
-//! whole of what is below: that is synced besides.
+//! The client has the server sync a file at fsync, and each file at syncfs, but never the whole
+//! file system below: that is synced separately.
 
 use super::options::{each, only, value};
 use super::site::{shown, words};
@@ -104,8 +104,8 @@ fn mount(options: &[String], site: &Site) -> Vec<Argv> {
     let flags = FLAGS | if asynchronous { ASYNC } else { 0 };
     let threads = value(options, "threads").map_or(THREADS.to_string(), String::from);
     let folder = shown(site);
-    // The words of each are those of its *_parse of net/sunrpc/svcauth_unix.c and fs/nfsd/export.c.
-    // They hold for a day; users without a name are nobody.
+    // The words of each are those of its *_parse in net/sunrpc/svcauth_unix.c and fs/nfsd/export.c.
+    // They are valid for a day; users without a name become nobody.
     let known = format!(
         "until=$(($(date +%s) + 86400)); cd /proc/net/rpc; \
          echo nfsd 127.0.0.1 $until us >auth.unix.ip/channel; \
@@ -113,9 +113,10 @@ fn mount(options: &[String], site: &Site) -> Vec<Argv> {
          {{ echo 'the kernel exports no such file system' >&2; exit 1; }}; \
          echo us 1 '\\x00000000' $until {folder} >nfsd.fh/channel"
     );
-    // Nobody has anything to reclaim, and all would wait for that for 90 s. The folder is where the
-    // server keeps whom it knows, in a guest's memory; a kernel without such folders ends no grace
-    // at once (fs/nfsd/nfs4state.c, nfsd4_force_end_grace), and has one of 10 s at least.
+    // No client has anything to reclaim, and all would wait 90 s for that. The folder is where the
+    // server keeps the clients it knows, in a guest's memory; a kernel without such folders can't
+    // end a grace period at once (fs/nfsd/nfs4state.c, nfsd4_force_end_grace), and has one of at
+    // least 10 s.
     let serve = format!(
         "mkdir -p /var/lib/nfs/v4recovery; echo -2 >versions || :; echo -3 >versions; \
          echo 10 >nfsv4gracetime; echo tcp 2049 >portlist; echo {threads} >threads; \

@@ -1,9 +1,9 @@
-//! 9P over the loopback interface: diod(8) gives out a folder of the file system below, and the
+//! 9P over the loopback interface: diod(8) exports a folder of the file system below, and the
 //! kernel mounts that (Documentation/filesystems/9p.rst).
 //!
-//! What a client writes goes to the server at once, and by that to the page cache of what is below.
-//! The client asks the server to keep a file at fsync, and nothing at syncfs: what is below is
-//! synced besides.
+//! A client's writes go to the server at once, and so to the page cache of the file system below.
+//! The client has the server sync a file at fsync, and nothing at syncfs: the file system below is
+//! synced separately.
 
 use super::options::{only, value};
 use super::site::{shown, words};

@@ -12,7 +12,7 @@ pub(super) const NTFS3: FileSystem = FileSystem {
     program: "mkntfs",
     version: &["mkntfs", "--version"],
     // Quick leaves the device's blocks as they are; without it all of them are written and read.
-    // Forced, for some whole disks are refused otherwise.
+    // Forced, because some whole disks are refused otherwise.
     make: |options, site| site.make(&["mkntfs", "--quiet", "--force", "--quick"], options),
     dry: Some("--no-action"),
     // ntfs_fs_parameters: `discard` is asked for.
@@ -43,9 +43,9 @@ pub(super) const NTFS_3G: FileSystem = FileSystem {
         let options = then(&["no_detach"], &[options]).join(",");
         then(&["ntfs-3g", "-o", &options], &[&site.devices[..1], &words(&[site.at])])
     }),
-    // The kernel asks no program behind FUSE to sync but virtiofs's (fs/fuse/inode.c,
-    // fuse_sync_fs). Of this one syncfs writes out what the kernel caches of the device
-    // (fs/sync.c, sync_filesystem), and flushes nothing.
+    // The kernel asks no FUSE server but virtiofs's to sync (fs/fuse/inode.c, fuse_sync_fs). For
+    // this one syncfs writes out what the kernel caches of the device (fs/sync.c, sync_filesystem),
+    // and flushes nothing.
     keeps_syncfs: |_| true,
     kernels: IN_CLOUD_KERNELS,
     words: |_, mount| only(&OPTIONS, mount),

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-/// Mount options by which the kernel, or mount(8) itself, opens another device or file than the
-/// one that is mounted: ext4(5), xfs(5), btrfs(5), reiserfs_parse_options (fs/reiserfs/super.c),
-/// "THE LOOP DEVICE" of mount(8).
+/// Mount options that make the kernel, or mount(8) itself, open another device or file than the one
+/// that is mounted: ext4(5), xfs(5), btrfs(5), reiserfs_parse_options (fs/reiserfs/super.c), "THE
+/// LOOP DEVICE" of mount(8).
 const NAMING: [&str; 7] =
     ["journal_path", "journal_dev", "logdev", "rtdev", "device", "jdev", "loop"];
 
@@ -49,18 +49,16 @@ pub fn check_options(mount: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Mount options by which the machine panics where the file system finds an error, with all who use
-/// it: ext4(5), "errors"; the same of FAT, exFAT, F2FS, JFS, NILFS2, GFS2, OCFS2, SquashFS,
-/// ReiserFS and bcachefs; of Btrfs fs/btrfs/super.c, Opt_fatal_errors; of ZFS zpoolprops(7),
-/// "failmode".
+/// Mount options that make the machine panic if the file system finds an error, for all its users:
+/// ext4(5), "errors"; the same for FAT, exFAT, F2FS, JFS, NILFS2, GFS2, OCFS2, SquashFS, ReiserFS
+/// and bcachefs; of Btrfs fs/btrfs/super.c, Opt_fatal_errors; of ZFS zpoolprops(7), "failmode".
 const PANICS: [&str; 3] = ["errors", "fatal_errors", "failmode"];
 const PANIC: &str = "panic";
 /// The one that does so by itself: of GFS2 fs/gfs2/util.c, `gfs2_lm`: BUG() where `ar_debug`.
 const DEBUG_OF_GFS2: &str = "debug";
 
 /// The option of `mount`, or the word for mkfs, by which `file_system` would have the machine
-/// panic. mkfs of ext4
-/// takes its own in more ways than one: what it has made is looked at
+/// panic. mkfs of ext4 takes its own in more ways than one: what it made is examined
 /// ([`has_panic`](super::FileSystem::has_panic)).
 pub fn panics<'a>(file_system: &str, mkfs: &'a [String], mount: &'a [String]) -> Option<&'a str> {
     let is_so = |option: &&str| {
@@ -73,12 +71,12 @@ pub fn panics<'a>(file_system: &str, mkfs: &'a [String], mount: &'a [String]) ->
     each(mount).find(is_so).or_else(|| mkfs.iter().map(String::as_str).find(is_word))
 }
 
-/// Where a machine tells of the file systems and partitions that it knows, by their UUIDs.
+/// Where a machine lists the file systems and partitions that it knows, by their UUIDs.
 const UUIDS: [&str; 3] = ["sys/fs/btrfs", "dev/disk/by-uuid", "dev/disk/by-partuuid"];
 
-/// The word of a plan's for mkfs that holds the UUID of what the machine `root` has: whoever mounts
-/// that by its UUID could get the plan's, and Btrfs takes one device for the other (btrfs(5),
-/// "device scan"). libuuid reads a UUID in one form alone, in capitals or not.
+/// The word of a plan's for mkfs that holds a UUID that the machine `root` has: mounting that by
+/// its UUID could get the plan's, and Btrfs takes one device for the other (btrfs(5), "device
+/// scan"). libuuid reads a UUID in one form alone, in capitals or not.
 pub fn with_known_uuid<'a>(root: &Path, mkfs: &'a [String]) -> Option<&'a str> {
     let names = UUIDS.iter().filter_map(|folder| fs::read_dir(root.join(folder)).ok());
     let names = names.flatten().flatten().map(|it| it.file_name().display().to_string());

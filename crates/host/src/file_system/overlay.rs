@@ -1,8 +1,8 @@
 //! An overlay, which containers run on: Documentation/filesystems/overlayfs.rst.
 //!
-//! What is prepared lies in the lower layer, as the files of a container's image do, and what the
-//! work writes in the upper one; with `prepared=upper` it is all in the upper one, as what a
-//! container has written. Both layers lie on the file system below.
+//! Prepared files are in the lower layer, as the files of a container's image are, and the work's
+//! writes go to the upper one; with `prepared=upper` all are in the upper one, like a container's
+//! own writes. Both layers lie on the file system below.
 
 use super::options::{each, only};
 use super::site::words;
@@ -74,7 +74,7 @@ fn mount(options: &[String], site: &Site) -> Vec<Argv> {
     all.push(format!("lowerdir={lower},upperdir={upper},workdir={work}"));
     let mut commands = Vec::new();
     if is_volatile(options) {
-        // The kernel refuses a second volatile mount unless this is gone, for something may be
+        // The kernel refuses a second volatile mount until this is gone, because something may be
         // lost; here everything was synced before.
         let sign = [&work, "work", "incompat"].join("/");
         commands.push(words(&["rm", "-rf", &sign]));

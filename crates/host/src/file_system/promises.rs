@@ -9,7 +9,7 @@ pub enum Promise {
     No,
     /// Where an option of mkfs or mount, or a file's attribute, asks for it.
     Asked,
-    /// To whoever uses it as it comes.
+    /// By default.
     Yes,
 }
 
@@ -18,9 +18,9 @@ pub enum Promise {
 pub struct Promises {
     /// The state of the whole, or of a tree, can be kept beside the living one.
     pub snapshots: Promise,
-    /// What was stored is told from what comes back.
+    /// Data that comes back changed is noticed.
     pub data_checksums: Promise,
-    /// The same of the file system's own structures.
+    /// The same for the file system's own structures.
     pub metadata_checksums: Promise,
     /// Data is stored smaller.
     pub compression: Promise,
@@ -58,8 +58,8 @@ impl Promises {
     }
 
     /// Whether it has `feature` when it is made and mounted with `options`, among them parameters
-    /// of its module as `NAME=VALUE`, and what says so.
-    /// Durability is not promised but measured: of it nothing is known here.
+    /// of its module as `NAME=VALUE`, and what says so. Durability is not promised but measured:
+    /// nothing is known of it here.
     pub fn keeps(&self, feature: Feature, options: &[String]) -> (bool, String) {
         let words: Vec<&str> = options.iter().flat_map(|it| it.split([',', ' '])).collect();
         let find =
@@ -151,7 +151,7 @@ mod tests {
         assert!(keeps("2.4.4-1", reflink, ""));
         assert!(!keeps("2.4.4-1", reflink, "zfs.zfs_bclone_enabled=0"));
         assert!(!keeps("2.4.4-1", reflink, "feature@block_cloning=disabled"));
-        // Of which version it is, nobody knows: as of most.
+        // If its version is unknown: as most.
         assert_eq!(zfs.promises_of(None), zfs.promises);
         assert_eq!(zfs.promises_of(Some("unknown")), zfs.promises);
     }

@@ -1,8 +1,8 @@
-//! SMB over the loopback interface: smbd(8) of Samba gives out a folder of the file system below,
-//! and the kernel mounts that (mount.cifs(8), Documentation/admin-guide/cifs/usage.rst).
+//! SMB over the loopback interface: smbd(8) of Samba exports a folder of the file system below, and
+//! the kernel mounts that (mount.cifs(8), Documentation/admin-guide/cifs/usage.rst).
 //!
-//! The client asks the server to keep a file at fsync, which smbd does (smb.conf(5), "strict
-//! sync"), and nothing at syncfs: what is below is synced besides.
+//! The client has the server sync a file at fsync, which smbd does (smb.conf(5), "strict sync"),
+//! and nothing at syncfs: the file system below is synced separately.
 
 use super::options::{only, value};
 use super::site::{shown, words};
@@ -65,8 +65,8 @@ fn check(options: &[String]) -> Result<(), String> {
     }
 }
 
-/// To whoever asks on this machine, as root: whom it does not know is its guest (smb.conf(5), "map
-/// to guest"). It makes no connections, and tells nobody's names.
+/// To all clients on this machine, as root: a user it does not know is its guest (smb.conf(5), "map
+/// to guest"). It makes no connections, and announces no names.
 fn serve(_: &[String], site: &Site) -> Argv {
     let path = shown(site);
     let script = format!(

@@ -1,10 +1,10 @@
 //! ZFS: by the kernel's module (zpool(8), zfs(8) of OpenZFS), or where there is none by the daemon
-//! of zfs-fuse (zfs-fuse(8)). These are different things, and the second is called ZFS (zfs-fuse):
-//! the kernel calls the mounts `zfs` and `fuse.zfs`, and the run lists the module's version or that
-//! of zfs-fuse.
+//! of zfs-fuse (zfs-fuse(8)). These are different programs, and the second is called ZFS
+//! (zfs-fuse): the kernel calls the mounts `zfs` and `fuse.zfs`, and the run lists the version of
+//! the module or of zfs-fuse.
 //!
-//! A pool has the name of its first device and of its run: no other is ever exported or imported.
-//! It is exported at each unmount: that empties its cache, which dropping caches does not reach.
+//! A pool's name is made of its first device and its run: no other pool is ever exported or
+//! imported. It is exported at each unmount, which empties its cache: dropping caches does not.
 
 use serde::{Deserialize, Serialize};
 
@@ -152,9 +152,9 @@ fn split(arguments: &[String]) -> (Argv, Argv) {
 
 /// What zpoolconcepts(7) calls virtual devices, but for disks and files.
 const VDEVS: [&str; 8] = ["mirror", "raidz", "draid", "spare", "log", "dedup", "special", "cache"];
-/// What a plan may set is about what is kept in the pool, and how. Other properties are files and
-/// places of the machine (`cachefile`, `mountpoint`, `keylocation`), or start programs and write to
-/// /etc (`sharenfs`, `sharesmb`). Of a pool, besides its features: zpoolprops(7).
+/// A plan may set what is kept in the pool, and how. Other properties are files and places of the
+/// machine (`cachefile`, `mountpoint`, `keylocation`), or start programs and write to /etc
+/// (`sharenfs`, `sharesmb`). Those of a pool, besides its features: zpoolprops(7).
 const OF_POOL: [&str; 14] = [
     "ashift",
     "autoexpand",
@@ -172,7 +172,7 @@ const OF_POOL: [&str; 14] = [
     "version",
 ];
 
-/// Of the file system in it, with the short names that libzfs takes: zfsprops(7).
+/// Those of the file system in it, with the short names that libzfs takes: zfsprops(7).
 const OF_FILE_SYSTEM: [&str; 44] = [
     "aclinherit",
     "aclmode",
@@ -253,12 +253,12 @@ fn is_of_mount(option: &str) -> bool {
     }
 }
 
-/// A pool is made of the bed's devices alone, and leaves no file on the machine: the kernel, the
-/// tools and the daemon do what they are told.
+/// A pool uses the bed's devices alone, and leaves no file on the machine: the kernel, the tools
+/// and the daemon do what the plan's words say.
 fn check_words(mkfs: &[String], mount: &[String]) -> Result<(), String> {
     let refused = |word: &str| {
-        let what = "names a device, a file or a place other than its bed's, or is no setting that \
-                    a plan may give a pool";
+        let what = "names a device, a file or a place other than its bed's, or is not a setting \
+                    that a plan may give a pool";
         Err(format!("{word} {what}: leave it out"))
     };
     let (options, vdevs) = split(mkfs);
@@ -360,7 +360,7 @@ impl TryFrom<String> for Pool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
         match name.strip_prefix(PREFIX) {
             Some(device) if !device.is_empty() && device.chars().all(is_part) => Ok(Pool(name)),
-            _ => Err(format!("{name:?} is no pool of ours")),
+            _ => Err(format!("{name:?} is not a pool of ours")),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! dm-delay: every request takes longer, by a time for reads, writes and flushes each
-//! (Documentation/admin-guide/device-mapper/delay.rst). What a slower disk has and limits do not
-//! give: a latency. Requests wait beside each other, as on a volume behind a network, and not one
-//! after the other, as beneath one head.
+//! (Documentation/admin-guide/device-mapper/delay.rst). It gives what a slower disk has and limits
+//! do not: latency. Requests wait in parallel, as on a volume behind a network, and not one after
+//! the other, as under one disk head.
 
 use fsverdict_core::model::Layer;
 
 use super::words::{milliseconds, nothing, shell, words};
 use super::{Kind, Made, Place, Seat, Value};
 
-/// What is delayed, in the order of the table's words. A write that asks for a flush first is
-/// split by the device mapper (drivers/md/dm.c, `__send_empty_flush`): it waits for both.
+/// What is delayed, in the order of the table's words. The device mapper splits a write with a
+/// preflush (drivers/md/dm.c, `__send_empty_flush`): it waits for both delays.
 const READ: &str = "read";
 const WRITE: &str = "write";
 const FLUSH: &str = Layer::DELAY[1];

@@ -1,10 +1,10 @@
-//! Layers on a host, which lives on when the trial is over: what it can make, and what takes that
-//! down again.
+//! Layers on a host, which goes on after the trial: what it can make, and how that is taken down
+//! again.
 //!
 //! Devices of layers belong to the kernel and not to a process: no namespace ends them. So they
-//! have names of their run's own ([`Names::of_run`]), by which whoever is left finds them in sysfs,
-//! and them alone; and what they lie upon is found from there, whatever its number is by now. The
-//! kernel itself takes them down, for the tools would look at other devices, and wait for udev.
+//! have names of their own run ([`Names::of_run`]), by which a later process finds them in sysfs,
+//! and only them; and from there it finds what is below them, whatever its number is by now. The
+//! kernel itself takes them down, because the tools would look at other devices, and wait for udev.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -86,7 +86,7 @@ fn caches(layer: &Layer) -> bool {
 
 /// Has the kernel take names for arrays: without md there is no file to write them to.
 pub fn prepare() {
-    // It may be built in, and there may be no modprobe then. What is lacking mdadm says.
+    // It may be built in, without a modprobe. If it is missing, mdadm says so.
     let _ = tool::run(&words(&["modprobe", "--quiet", "md_mod"]));
 }
 
@@ -170,7 +170,7 @@ impl Below {
         Below::open(Path::new(&device.path), &number, name)
     }
 
-    /// Takes the signatures from it. Who looks at it for a moment is waited for.
+    /// Removes its signatures. Waits for a process that examines it for a moment.
     fn clear(&self) -> io::Result<()> {
         let path = format!("/proc/{}/fd/{}", std::process::id(), self.node.as_raw_fd());
         let begin = Instant::now();
@@ -186,7 +186,8 @@ impl Below {
     }
 }
 
-/// What is to go of all devices: what has these names, and all that stands on that or on `own`.
+/// Which of all devices must go: those with these names, and all that are stacked on these or on
+/// `own`.
 fn raised(root: &Path, names: &Names, own: &[Below]) -> Vec<Raised> {
     let mut others: Vec<Raised> =
         entries(&root.join(BLOCK)).filter_map(|name| Raised::of(root, name)).collect();
@@ -211,10 +212,10 @@ fn entries(folder: &Path) -> impl Iterator<Item = String> + use<> {
     all.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// Takes down what has these names, as [`super::raise`] gives them, and clears what that lay upon:
-/// udev would make an array of its parts again. Of `own` devices, which are the run's and nobody
-/// else's, all goes that stands on them, a tool's temporary mapping too, and all are cleared. What
-/// is not there is no error. Where `interrupted` is set little is waited for.
+/// Takes down what has these names, as [`super::raise`] gives them, and clears what was below: udev
+/// would make an array of its parts again. From `own` devices, which are the run's alone, all that
+/// is stacked on them goes, a tool's temporary mapping too, and all are cleared. A missing device
+/// is no error. If `interrupted` is set the waits are short.
 ///
 /// # Errors
 /// Where the kernel does not let go of one, or what is below can't be cleared.

@@ -22,7 +22,8 @@ pub const INTEGRITY: Kind = Kind {
     up,
 };
 
-/// All of a device is written once while it is formatted: what has no checksum can't be read.
+/// The whole device is written once while it is formatted: a block without a checksum can't be
+/// read.
 fn up(seat: &Seat) -> Made {
     let hash = seat.setting("hash").map(String::from);
     let sector = seat.size_bytes("sector_size").map(|bytes| bytes.to_string());

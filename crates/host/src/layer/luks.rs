@@ -5,8 +5,8 @@ use fsverdict_core::model::Layer;
 use super::words::{with, words};
 use super::{Kind, Made, Place, Seat, Value};
 
-/// What opens the random key: the same for all who ask this kernel, and gone with it. Nothing has
-/// to be kept for it, and nothing is secret of what the work writes.
+/// What opens the random key: the same for every reader on this kernel, and gone with it. Nothing
+/// has to be stored for it, and nothing that the work writes is secret.
 const KEY: &str = "/proc/sys/kernel/random/boot_id";
 /// What dm-crypt has (drivers/md/dm-crypt.c, "sector_size"), and dm-integrity, too.
 pub const SECTOR: Value = Value::Within(512, 4 << 10);

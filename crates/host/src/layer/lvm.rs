@@ -4,10 +4,10 @@ use super::words::{nothing, with, words};
 use super::{Kind, Made, Place, Seat, Value};
 use crate::tool::Argv;
 
-/// lvm.conf(5): there is no udev that makes nodes, no daemon that watches pools, no file that lists
-/// devices, and nothing that a machine should keep. Of null_blk's disks and zram's it knows nothing
-/// by itself. Groups get a system ID, so that the lvm of whoever else is told of their devices, as
-/// a host's udev does, leaves them alone: lvmsystemid(7).
+/// lvm.conf(5): no udev makes nodes, no daemon watches pools, no file lists devices, and a machine
+/// keeps nothing. It does not know null_blk's and zram's disks by itself. Groups get a system ID,
+/// so that another lvm that learns of their devices, as from a host's udev, leaves them alone:
+/// lvmsystemid(7).
 const CONFIG: &str = "activation{udev_sync=0 udev_rules=0 monitoring=0} \
                       backup{backup=0 archive=0} \
                       global{use_lvmpolld=0 thin_check_executable=\"\" \

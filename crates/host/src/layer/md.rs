@@ -65,9 +65,9 @@ pub const RAID10: Kind = Kind {
 };
 
 /// Makes an array whose device has its name and not the next number: `md_NAME` in `/dev` and in
-/// `/sys/block` (mdadm.conf(5), "CREATE", "names="). Of the devices that a machine has it is known
-/// by that as ours. Of what is no regular file mdadm reads nothing (config.c, `conf_file_or_dir`).
-/// Where there is no such name it takes a number, and that is no failure to it.
+/// `/sys/block` (mdadm.conf(5), "CREATE", "names="). The name shows that the device is ours. mdadm
+/// reads nothing from a config that is not a regular file (config.c, `conf_file_or_dir`). If it
+/// can't use the name it takes a number, and does not fail.
 fn named(name: &str) -> String {
     let config = format!("{OF_ROOT}/{name}.conf");
     format!(
@@ -76,10 +76,10 @@ fn named(name: &str) -> String {
     )
 }
 
-/// `--assume-clean`: otherwise the kernel brings the devices in line with each other meanwhile, and
-/// the work is measured beside that, which is what a resync is asked for. Nothing is read that was
-/// not written before, so that it makes no other difference (mdadm(8), "--assume-clean"). RAID 5
-/// is made degraded, with a spare that is rebuilt, unless `--force` is given (mdadm(8), "--force").
+/// `--assume-clean`: otherwise the kernel syncs the devices while the work is measured, which only
+/// state=resync asks for. Nothing is read that was not written before, so this makes no other
+/// difference (mdadm(8), "--assume-clean"). RAID 5 is made degraded, with a spare that is rebuilt,
+/// unless `--force` is given (mdadm(8), "--force").
 fn up(seat: &Seat) -> Made {
     let name = format!("{}{}", seat.names.prefix, seat.level);
     let array = format!("/dev/md_{name}");
@@ -110,8 +110,8 @@ fn up(seat: &Seat) -> Made {
 }
 
 /// A resync or a check keeps up the lower of two speeds beside other work, and never passes the
-/// other (md(4), "/proc/sys/dev/raid/speed_limit_min"). They are one here, so that it takes as much
-/// of the disks from each file system; and set first, for a small array is in line at once.
+/// other (md(4), "/proc/sys/dev/raid/speed_limit_min"). Both are the same here, so that it takes as
+/// much of the disks from each file system; and set first, because a small array syncs at once.
 fn speed_limits(seat: &Seat) -> Vec<Argv> {
     let kib = seat.size_bytes("speed").map(|bytes| bytes >> 10);
     let limit = |kib, which| shell(&format!("echo {kib} >/proc/sys/dev/raid/speed_limit_{which}"));

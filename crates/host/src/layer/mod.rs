@@ -1,9 +1,10 @@
 //! What can lie between the disk and the file system: one file for each kind, and a line of [`ALL`]
 //! for each layer.
 //!
-//! A layer is its commands, as a file system is: they take the devices below, and the devices above
-//! have names that are known before. In a virtual machine it ends with that, and nothing takes it
-//! down; on a host [`host`] does. [`WITHOUT_UDEV`] has the tools make nodes themselves.
+//! A layer is its commands, as a file system is: they take the devices below, and the names of the
+//! devices above are known in advance. In a virtual machine it ends with the machine, and nothing
+//! takes it down; on a host [`host`] does. [`WITHOUT_UDEV`] makes the tools create nodes
+//! themselves.
 
 mod bcache;
 mod cache;
@@ -32,9 +33,9 @@ use words::bytes;
 pub use words::clear_argv;
 
 /// In the environment of what raises layers: libdevmapper then makes the nodes itself
-/// (libdm-common.c, `_check_udev_is_running`), and mdadm waits for nobody else to (udev.c,
-/// `udev_is_available`). A guest has no udev. A host's tells of what it has done by a semaphore,
-/// which it looks for where it runs: not in a trial's IPC namespace.
+/// (libdm-common.c, `_check_udev_is_running`), and mdadm does not wait for udev to (udev.c,
+/// `udev_is_available`). A guest has no udev. A host's reports through a semaphore in its own IPC
+/// namespace, not in a trial's.
 pub const WITHOUT_UDEV: [(&str, &str); 2] = [("DM_DISABLE_UDEV", "1"), ("MDADM_NO_UDEV", "1")];
 
 /// What fsverdict needs to know of a layer.
@@ -67,10 +68,10 @@ pub struct Kind {
 enum Place {
     /// On the devices below it.
     Upon,
-    /// In the place of the bed's disks, of which nothing is used: it is made before the trial
-    /// begins, and is what that counts and sets.
+    /// In place of the bed's disks, which are not used: it is made before the trial begins, and the
+    /// trial's counters and settings are of it.
     OfDisks,
-    /// On the devices below it, the last of which, the fast one, caches the others.
+    /// On the devices below it; the last, the fast one, caches the others.
     WithCache,
 }
 
@@ -79,7 +80,7 @@ enum Place {
 pub enum Value {
     /// A power of two, in bytes: `64k`.
     Size,
-    /// A [`Value::Size`] of a page or more: what is spread over devices has no smaller pieces.
+    /// A [`Value::Size`] of a page or more: the pieces that are spread over devices are no smaller.
     Chunk,
     /// `yes` or `no`.
     Switch,
@@ -93,7 +94,7 @@ pub enum Value {
     Percent,
     /// A multiple of 32 KiB.
     CacheChunk,
-    /// A power of two, in bytes, from the one to the other: what its tool takes as it is.
+    /// A power of two, in bytes, between the two: its tool takes it as it is.
     Within(u64, u64),
     /// A size of whole MiB: `48M`.
     Mib,
@@ -118,7 +119,7 @@ impl Names {
         Names { prefix: "fsverdict".into() }
     }
 
-    /// Those of one run: nobody else's begin so. That of an array just fits into the 31 characters
+    /// Those of one run: no one else's begin so. That of an array just fits into the 31 characters
     /// that the kernel has for the name of a disk (DISK_NAME_LEN in include/linux/blkdev.h).
     pub fn of_run(run: &Token) -> Names {
         Names { prefix: format!("fsverdict_{run}_") }

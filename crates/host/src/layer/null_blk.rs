@@ -25,8 +25,8 @@ const CAPACITY: &str = "zone_capacity";
 /// How many zones at the beginning are written anywhere: `zone_nr_conv`.
 const CONVENTIONAL: &str = "conventional";
 
-/// What each zone has where nothing is said: the kernel's 256 MiB leave small disks too few. Btrfs
-/// could not be made on 8 zones, and failed on 16 of which 4 were conventional (seen on Linux 6.1).
+/// Default size of a zone: with the kernel's 256 MiB small disks have too few. Btrfs could not be
+/// made on 8 zones, and failed on 16 with 4 conventional ones (seen on Linux 6.1).
 const ZONE_BYTES: u64 = 16 << 20;
 /// How many zones are conventional where nothing is said: F2FS has its metadata there
 /// (mkfs/f2fs_format.c, `f2fs_prepare_super_block`), and needs 3 of 1 GiB.
@@ -68,7 +68,7 @@ fn disk(number: usize) -> String {
     format!("nullb{number}")
 }
 
-/// What the module is loaded with: otherwise it makes a disk that forgets what is written.
+/// The module's parameters: without them it makes a disk that forgets what is written.
 pub const PARAMETERS: (&str, &CStr) = ("null_blk", c"nr_devices=0");
 
 fn up(seat: &Seat) -> Made {

@@ -54,7 +54,7 @@ pub fn stack(layers: &[Layer], devices: &[String], names: &Names) -> Vec<Made> {
     made
 }
 
-/// What is made in the place of the bed's disks, where that is asked for.
+/// What is made in place of the bed's disks, if the plan asks for it.
 pub fn in_place(layers: &[Layer], disks: &[String]) -> Option<Made> {
     let made = || stack(&layers[..1], disks, &Names::alone()).pop();
     takes_place(layers).then(made).flatten()
@@ -101,8 +101,8 @@ pub fn cache_bytes(disks: &Layer, disk: Bytes) -> u64 {
     cache.unwrap_or(0).min(disk.0)
 }
 
-/// Whether the disk of that number, of so many, is the fast one that caches others: what is above
-/// joins none of them before.
+/// Whether disk `number` of `count` is the fast one that caches others: no layer joins disks below
+/// a cache.
 pub fn is_fast(layers: &[Layer], number: usize, count: usize) -> bool {
     number + 1 == count && layers.iter().any(caches)
 }
@@ -114,7 +114,7 @@ fn caches(layer: &Layer) -> bool {
 
 /// Whether `layers` can be made on disks of that size.
 pub fn check_size(layers: &[Layer], disk: Bytes) -> Result<(), String> {
-    // What is between a disk and it may be smaller or larger.
+    // Layers in between may be smaller or larger than the disk.
     layers.first().map_or(Ok(()), |first| vdo::check_size(first, disk))?;
     layers.iter().try_for_each(|layer| bcache::check_size(layer, disk))
 }
@@ -148,7 +148,7 @@ pub fn raise(
     Ok(said)
 }
 
-/// What a tool printed, in one line; what it repeats for each device once.
+/// A tool's output in one line; what it repeats for each device appears once.
 fn told(text: &str) -> String {
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     /// The conformance suite of what needs no kernel: each layer is made of the devices below it,
-    /// and gives others, of which its commands speak.
+    /// and its commands name the devices that it provides.
     #[test]
     fn each_layer_takes_all_devices_below_and_names_those_above() {
         for kind in ALL {

@@ -1,4 +1,4 @@
-//! dm-vdo: blocks of 4 KiB are compressed, and those that are alike are stored once
+//! dm-vdo: blocks of 4 KiB are compressed, and equal ones are stored once
 //! (Documentation/admin-guide/device-mapper/vdo.rst, vdoformat(8)).
 
 use fsverdict_core::model::{Bytes, Layer};

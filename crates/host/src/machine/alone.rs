@@ -4,12 +4,12 @@
 //! static-keys.rst): the kernel puts an `int3` there first (arch/x86/kernel/alternative.c,
 //! `text_poke_bp_batch`). Before version 8.1, QEMU's emulation read code before it watched the page
 //! for writes (its commit deba78709ae8, "Always lock pages before translation"): a processor may
-//! keep the `int3` that another takes away meanwhile. It meets it for ever, for the kernel finds no
-//! breakpoint there and tries again (arch/x86/kernel/kprobes/core.c, `kprobe_int3_handler`). Where
-//! there is one processor, the one that changes the code is the one that reads it.
+//! keep the `int3` that another removes meanwhile. It hits that for ever, because the kernel finds
+//! no breakpoint there and tries again (arch/x86/kernel/kprobes/core.c, `kprobe_int3_handler`).
+//! With one processor, the one that changes the code is the one that reads it.
 //!
-//! Seen with QEMU 7.2 and Linux 6.1: events switched on and off beside writes hung a guest of two
-//! processors after 10 to 200 times, and none in 1,220 times with one put aside.
+//! Seen with QEMU 7.2 and Linux 6.1: switching events on and off during writes hung a guest of two
+//! processors after 10 to 200 times, and in 1,220 times never with one of them set aside.
 
 use std::fs;
 use std::io::{self, Write, stderr};

@@ -17,7 +17,7 @@ pub fn not_installed(program: &str) -> Answer {
     Answer::not_installed(program, tool::package(program))
 }
 
-/// What an error of opening `path` means for the user, who is told `absent` where it is not there.
+/// What an error of opening `path` means for the user; `absent` is the message if it is not there.
 pub fn closed(path: &str, error: &io::Error, absent: &str) -> Answer {
     match error.kind() {
         io::ErrorKind::NotFound => Answer::no(format!("there is no {path}")).but(absent),

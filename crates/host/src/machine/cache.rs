@@ -16,7 +16,7 @@ const FILES_LOOKED_AT: usize = 16;
 /// Drops the caches, and says what they held of `paths` before and after.
 ///
 /// Writing 3 to drop_caches drops clean pages, dentries and inodes
-/// (Documentation/admin-guide/sysctl/vm.rst); what is dirty stays, which is why it is counted.
+/// (Documentation/admin-guide/sysctl/vm.rst); dirty pages stay, which is why they are counted.
 pub fn drop_of(paths: &[PathBuf]) -> CacheState {
     let before = of(paths);
     let dropped = fs::write("/proc/sys/vm/drop_caches", "3").is_ok();

@@ -1,11 +1,11 @@
-//! A cgroup for each trial: what runs in it is the trial's, and nothing else is.
+//! A cgroup for each trial: exactly the trial's processes run in it.
 //!
-//! One is made in each hierarchy that tells something of it: cgroup v2 (CPU time, pressure, and
-//! limits, [`super::throttle`]), and of v1 cpuacct and memory. It lies within our own cgroup, so
-//! that whatever holds us down holds the trial down, too; where it is to have limits of v2, within
-//! the root, for a cgroup that has processes can give its children no controllers
+//! One is made in each hierarchy with figures of it: cgroup v2 (CPU time, pressure, and limits,
+//! [`super::throttle`]), and of v1 cpuacct and memory. It lies within our own cgroup, so that
+//! limits on us hold for the trial, too; if it gets limits of v2, within the root, because a cgroup
+//! that has processes can give its children no controllers
 //! (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). The v1 hierarchy of
-//! blkio is left alone: there a rule of the root binds who is in the root itself
+//! blkio is left alone: there a rule of the root binds processes in the root itself
 //! (block/blk-throttle.c, `throtl_pd_init`), and these are our limits.
 
 use std::fs::{self, File};
@@ -192,7 +192,7 @@ impl Made {
     pub fn bring_in_threads(&self) {
         for thread in self.guarded.threads(Path::new("/proc")) {
             for mut door in &self.doors {
-                // The kernel refuses who can't be moved, and one may end meanwhile.
+                // The kernel refuses a thread that can't be moved, and one may end meanwhile.
                 let _ = door.write_all(thread.to_string().as_bytes());
             }
         }
@@ -269,7 +269,7 @@ impl Guarded {
     }
 }
 
-/// A controller that limits need: without the second what is written back is nobody's
+/// A controller that limits need: without the second no cgroup is charged for writeback
 /// (Documentation/admin-guide/cgroup-v2.rst, "Writeback").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -318,9 +318,9 @@ impl Controller {
     }
 }
 
-/// Removes a cgroup. Who is still in it is killed first: nobody but the trial's own goes there.
-/// The kernel refuses to remove one that is not empty, and version 1 kills nobody; but there a
-/// trial has a PID namespace, with which its processes go.
+/// Removes a cgroup. Processes that are still in it are killed first: only the trial's own enter
+/// it. The kernel refuses to remove one that is not empty, and version 1 can't kill; but there a
+/// trial has a PID namespace, which ends its processes.
 fn remove(folder: &Path) -> io::Result<()> {
     const PAUSE: Duration = Duration::from_millis(2);
     let began = Instant::now();

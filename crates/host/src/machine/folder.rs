@@ -1,5 +1,5 @@
-//! A folder that is held open. What is done in it is done there, whatever its path leads to by now:
-//! whoever owns a folder above can put another in its place, or a link.
+//! A folder that is held open. Operations reach this folder, whatever its path leads to by now: the
+//! owner of a folder above can put another in its place, or a link.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
@@ -133,7 +133,7 @@ impl Folder {
         let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = sys::open_beneath(self.0.as_fd(), Path::new(name), flags, 0)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no plain file"));
+            return Err(io::Error::other("it is not a plain file"));
         }
         let bytes = super::plain::all_of(file, super::plain::BYTES_MAX)?;
         String::from_utf8(bytes).map_err(io::Error::other)
@@ -167,7 +167,7 @@ impl Folder {
         Ok(self.0.metadata()?.uid() == sys::user_id())
     }
 
-    /// Lets nobody else look into it; gives its mode.
+    /// Closes it to others; returns its former mode.
     ///
     /// # Errors
     /// Where it is another's.
@@ -193,9 +193,9 @@ impl Folder {
         sys::change_mode(self.0.as_fd(), mode)
     }
 
-    /// Takes from all that is in it what would have it run as somebody else than who starts it, and
-    /// removes what is neither file, folder nor link. To be called when nobody writes in it any
-    /// more.
+    /// Clears from all files in it what would make them run as another user than the one who starts
+    /// them, and removes what is neither file, folder nor link. To be called once nobody writes in
+    /// it any more.
     ///
     /// # Errors
     /// Where something of it can't be changed, or it is too deep.
@@ -217,7 +217,7 @@ fn tame(folder: &File, depth: u32) -> io::Result<()> {
     }
     for entry in fs::read_dir(led_to(folder))? {
         let name = CString::new(entry?.file_name().into_encoded_bytes())?;
-        // What is looked at is what is changed, whatever has that name by then.
+        // What was looked at is what is changed, even if the name leads elsewhere by then.
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
         let held = File::from(sys::open_as(folder.as_fd(), &name, flags, 0)?);
         let status = sys::status(held.as_fd())?;
@@ -248,8 +248,8 @@ fn tame(folder: &File, depth: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Where `/proc` shows us to other processes. What it calls us is asked of it: a namespace of
-/// processes need not have a `/proc` of its own.
+/// Where `/proc` shows us to other processes. Our number is read from it: a PID namespace need not
+/// have a `/proc` of its own.
 ///
 /// # Errors
 /// Where there is no `/proc`, or it does not show us.

@@ -1,5 +1,5 @@
-//! Keys of the machine's users that work in a cell could read, change or take away: the kernel asks
-//! who their owner is, by a number that the cell has too (keyrings(7), user_namespaces(7)).
+//! Keys of the machine's users that work in a cell could read, change or remove: the kernel checks
+//! their owner by a number that the cell has too (keyrings(7), user_namespaces(7)).
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::sys;
 const READ: u32 = 0x02;
 const CHANGES: u32 = 0x04 | 0x10 | 0x20;
 
-/// Whether there are any: asked as each user who has keys.
+/// Whether there are any: checked as each user with keys.
 pub fn are_in_reach() -> bool {
     let users = std::fs::read_to_string("/proc/key-users").unwrap_or_default();
     let mut numbers = users.lines().filter_map(|line| line.split_once(':')?.0.trim().parse().ok());
@@ -31,7 +31,8 @@ fn is_in_reach(line: &str) -> bool {
         let is_public = *kind == "asymmetri" || *kind == "asymmetric";
         return of_owner & CHANGES != 0 || (of_owner & READ != 0 && !is_public);
     }
-    // `NAME: NUMBER`, or `NAME: empty`. The session of who has none holds the user's keyring.
+    // `NAME: NUMBER`, or `NAME: empty`. The session of a process without one holds the user's
+    // keyring.
     let keys: u32 = rest.last().and_then(|it| it.parse().ok()).unwrap_or(0);
     let own = u32::from(rest.first().is_some_and(|name| name.starts_with("_uid_ses.")));
     of_owner & CHANGES != 0 && keys > own

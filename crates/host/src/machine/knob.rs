@@ -50,7 +50,7 @@ pub enum Knob {
 impl Knob {
     /// The sysctl that people call so: `vm.dirty_ratio`, `net/ipv4/conf/eth0.1/forwarding`.
     pub fn sysctl(name: &str) -> Knob {
-        // What is no name of a sysctl becomes one that the kernel does not have.
+        // A word that names no sysctl becomes one that the kernel does not have.
         Knob::Sysctl(sysctl_file(name).unwrap_or_else(|| name.into()).into())
     }
 
@@ -97,9 +97,17 @@ impl Knob {
     }
 
     /// Which disk it is of now, where the kernel counts them.
-    pub(super) fn disk(&self, root: &Path) -> Option<u64> {
-        let text = fs::read_to_string(disk_of(root, self.device()?).join("diskseq")).ok()?;
-        text.trim().parse().ok()
+    ///
+    /// # Errors
+    /// If that can't be read: the disk may still be the one it was.
+    pub(super) fn disk(&self, root: &Path) -> io::Result<Option<u64>> {
+        let Some([major, minor]) = self.device() else { return Ok(None) };
+        let own = root.join(format!("sys/dev/block/{major}:{minor}"));
+        let disk = if own.join("partition").try_exists()? { own.join("..") } else { own };
+        match fs::read_to_string(disk.join("diskseq")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            text => Ok(text?.trim().parse().ok()),
+        }
     }
 
     /// Reading gives something else than was written: the throttle's rules, which are one line for

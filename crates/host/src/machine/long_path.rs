@@ -1,5 +1,5 @@
-//! Paths of more bytes than the kernel takes at once: programs come there by changing directories,
-//! or from one that is open.
+//! Paths of more bytes than the kernel takes at once: programs reach them by changing directories,
+//! or from an open one.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub fn steps(path: &str) -> (Vec<&str>, &str) {
     while rest.len() >= PATH_BYTES_MAX {
         // No slash lies within a letter of several bytes.
         let end = rest.as_bytes()[..PATH_BYTES_MAX].iter().rposition(|byte| *byte == b'/');
-        // What has none is a name that no file has.
+        // A part without one is longer than any file's name.
         let Some(end) = end.filter(|end| *end > 0) else { break };
         steps.push(&rest[..end]);
         rest = &rest[end + 1..];

@@ -1,5 +1,5 @@
-//! What the work says that it does, for whoever records its requests: in the kernel's trace, and on
-//! a disk whose writes stand in one log with those of the device under test.
+//! Marks of what the work does, for the recorders of its requests: in the kernel's trace, and on a
+//! disk that shares a log of writes with the device under test.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! What the system itself is asked and told: mounts, caches, knobs, processes, and what it can do.
+//! What we read from the system and set in it: mounts, caches, knobs, processes, and what it can
+//! do.
 
 pub mod alone;
 pub mod answers;

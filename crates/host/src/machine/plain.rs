@@ -1,5 +1,5 @@
-//! Plain files, which others may have written: what is called like one may be a pipe that nobody
-//! writes to, or a device without end.
+//! Plain files that others may have written: a path may lead to a pipe that nobody writes to, or to
+//! an endless device.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ pub const BYTES_MAX: u64 = 512 << 20;
 /// # Errors
 /// Where it is something else.
 pub fn open(path: &Path) -> io::Result<File> {
-    let none = || io::Error::other("it is no plain file");
+    let none = || io::Error::other("it is not a plain file");
     // Opening a pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(none());
@@ -38,7 +38,7 @@ pub fn open_among_others(path: &Path, options: &mut OpenOptions) -> io::Result<F
         })?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("it is no file")),
+        false => Err(io::Error::other("it is not a file")),
     }
 }
 

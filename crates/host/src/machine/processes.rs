@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// Who belongs to the file system: the daemon that is one, the cleaner of NILFS2.
+/// Processes that belong to the file system: a daemon that serves it, the cleaner of NILFS2.
 #[derive(Debug, Default)]
 pub struct Processes {
     residents: BTreeSet<u32>,
@@ -24,7 +24,7 @@ impl Processes {
         self.residents = others();
     }
 
-    /// The threads of those who belong to the file system.
+    /// The threads of processes that belong to the file system.
     pub fn resident_threads(&self) -> BTreeSet<u32> {
         self.residents
             .iter()
@@ -114,12 +114,12 @@ pub fn descends(
     true
 }
 
-/// Who has started `process`.
+/// The parent of `process`.
 fn parent(process: u32) -> Option<u32> {
     Some(name_and_parent(Path::new("/"), process)?.1)
 }
 
-/// What `process` is called, and who has started it.
+/// The name of `process`, and its parent.
 pub fn name_and_parent(root: &Path, process: u32) -> Option<(String, u32)> {
     let stat = Stat::read(&root.join(format!("proc/{process}")))?;
     let parent = stat.parent()?;
@@ -148,7 +148,7 @@ impl Stat {
         self.rest.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
     }
 
-    /// Who has started it.
+    /// Its parent.
     pub fn parent(&self) -> Option<u32> {
         self.field(4)?.try_into().ok()
     }
@@ -250,9 +250,9 @@ impl Io {
         }
     }
 
-    /// Bytes written to files. What was passed counts pipes and /dev/null, what was stored counts
-    /// whole pages: the smaller of the two is the nearer. What is stored in memory counts as none,
-    /// so that [`Io::less`] may leave less than there was before.
+    /// Bytes written to files. `passed` counts pipes and /dev/null, `stored` counts whole pages:
+    /// the smaller of the two is closer. What is stored in memory counts as none, so [`Io::less`]
+    /// may leave less than there was before.
     pub fn written_since(&self, before: &Io) -> u64 {
         let cancelled = self.cancelled_bytes.saturating_sub(before.cancelled_bytes);
         let stored = self.stored_bytes.saturating_sub(before.stored_bytes);

@@ -1,5 +1,5 @@
-//! The folder of what is known of the runs of this machine, or of this user's, into which nobody
-//! else may write. It is gone after a reboot.
+//! The folder with what is known of the runs of this machine, or of this user. Nobody else may
+//! write there. It is gone after a reboot.
 
 use std::fs::File;
 use std::io;

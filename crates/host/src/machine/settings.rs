@@ -1,7 +1,7 @@
 //! Settings of the block queue, the kernel and the throttle: read, set, read back, put back.
 //!
-//! A setting is named by its knob, not by a path: what is written lies below `/proc/sys` or below a
-//! device's queue, or is one of the throttle's files, whatever a plan or a journal says.
+//! A setting is named by its knob, not by a path: whatever a plan or a journal says, only files
+//! below `/proc/sys` or a device's queue, and the throttle's, are written.
 
 use std::fs;
 use std::io::{self, Write};
@@ -37,6 +37,8 @@ pub enum SettingError {
     Refused { knob: String, value: String, source: io::Error },
     #[error("{knob} was set to {value:?} but reads {seen:?}: the setting did not take")]
     NotTaken { knob: String, value: String, seen: String },
+    #[error("{knob} reads as several lines: it could not be put back, so it can't be set")]
+    NotOneLine { knob: String },
     #[error("limits need a cgroup controller: {0}")]
     NoThrottle(String),
 }
@@ -49,6 +51,10 @@ impl SettingError {
     }
 }
 
+fn unreadable(knob: &Knob, source: io::Error) -> SettingError {
+    SettingError::Unreadable { knob: knob.to_string(), source }
+}
+
 /// A knob with the value it should have.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +62,25 @@ pub struct Setting {
     /// What is set.
     pub knob: Knob,
     /// The value to write.
+    #[serde(deserialize_with = "one_line")]
     pub value: String,
+}
+
+/// A file of the kernel's settings is read and written within a page (fs/sysfs/file.c,
+/// `sysfs_kf_seq_show`; fs/proc/proc_sysctl.c, `proc_sys_call_handler` takes more, and no setting
+/// has so much).
+const VALUE_BYTES_MAX: usize = 4096;
+
+/// One line, and in it no control characters but the tabs between numbers: anything else could not
+/// be put back.
+fn is_one_line(value: &str) -> bool {
+    value.len() <= VALUE_BYTES_MAX && value.chars().all(|it| !it.is_control() || it == '\t')
+}
+
+fn one_line<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let value = String::deserialize(deserializer)?;
+    let odd = || serde::de::Error::custom("no setting of the kernel has such a value");
+    is_one_line(&value).then_some(value).ok_or_else(odd)
 }
 
 /// The kernel puts tabs between several numbers, and people spaces.
@@ -87,9 +111,7 @@ impl Eq for Setting {}
 impl Setting {
     /// The value it has now. `root` is `/` but in tests, here and below.
     pub fn current(&self, root: &Path) -> Result<Setting, SettingError> {
-        let knob = || self.knob.to_string();
-        let text = self.knob.text(root);
-        let text = text.map_err(|source| SettingError::Unreadable { knob: knob(), source })?;
+        let text = self.knob.text(root).map_err(|source| unreadable(&self.knob, source))?;
         let value = match self.knob.line() {
             None => chosen(text.trim()).to_string(),
             Some(word) => text
@@ -104,7 +126,7 @@ impl Setting {
     /// Writes the value and reads it back.
     pub fn set(&self, root: &Path) -> Result<(), SettingError> {
         let text = match self.knob.line() {
-            // What is written without a byte is no system call, and the knob stays what it is.
+            // Writing no byte makes no system call, and the knob stays as it is.
             None if self.value.is_empty() => "\n".into(),
             None => self.value.clone(),
             Some(word) => format!("{word} {}", self.value),
@@ -138,8 +160,8 @@ fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(word, _)| word)
 }
 
-/// What `contender` asks for of queue and kernel, in the order it must be set: what resets others
-/// before these.
+/// The queue and kernel settings of `contender`, in the order to set them: those that reset others
+/// come before these.
 pub fn wanted(contender: &Contender, devices: &[Device]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for device in devices {
@@ -173,22 +195,28 @@ pub struct Change {
     pub back: Setting,
     /// What we set: the same knob, or the one that changes it along.
     pub ours: Setting,
-    /// Of a device's knob: which of the disks since the machine's start it is of (diskseq, Linux
-    /// 5.15: Documentation/ABI/stable/sysfs-block). A loop device that is attached anew is another.
+    /// For a device's knob: which disk since boot it belongs to (diskseq, Linux 5.15:
+    /// Documentation/ABI/stable/sysfs-block). A loop device that is attached anew is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<u64>,
 }
 
 impl Change {
-    /// Its disk is still the one that it was.
-    fn is_of_the_same_disk(&self, root: &Path) -> bool {
-        self.disk.is_none() || self.disk == self.back.knob.disk(root)
+    /// Its disk is the one that it was, and what we set is set yet.
+    ///
+    /// # Errors
+    /// If either can't be read: then it may be ours.
+    fn is_still_ours(&self, root: &Path) -> Result<bool, SettingError> {
+        let knob = &self.back.knob;
+        let disk = || knob.disk(root).map_err(|source| unreadable(knob, source));
+        let is_same_disk = self.disk.is_none() || self.disk == disk()?;
+        Ok(is_same_disk && self.ours.current(root)? == self.ours)
     }
 }
 
 /// What must be put back after `settings` are set: their own values now, and those of the knobs
-/// that change along with them, once for each setting that changes them. What is `known` to be
-/// changed has had its former value before that.
+/// that change along with them, once for each setting that changes them. For a knob that is `known`
+/// to be changed, its value from before that.
 pub fn before(
     root: &Path,
     settings: &[Setting],
@@ -210,15 +238,18 @@ pub fn before(
                     back => back?,
                 },
             };
-            let disk = back.knob.disk(root);
+            if !is_one_line(&back.value) {
+                return Err(SettingError::NotOneLine { knob: back.knob.to_string() });
+            }
+            let disk = back.knob.disk(root).map_err(|source| unreadable(&back.knob, source))?;
             changes.push(Change { back, ours: ours.clone(), disk });
         }
     }
     Ok(changes.split_off(known.len()))
 }
 
-/// Sets `settings`, whose `changes` are known. What did not take is put back at once: later its
-/// value would look like somebody else's.
+/// Sets `settings`, whose `changes` are known. A setting that did not take effect is put back at
+/// once: later its value would look like somebody else's.
 pub fn set_all(root: &Path, settings: &[Setting], changes: &[Change]) -> Result<(), SettingError> {
     settings.iter().try_for_each(|setting| {
         // What a scheduler has only once it is chosen goes with it.
@@ -228,24 +259,24 @@ pub fn set_all(root: &Path, settings: &[Setting], changes: &[Change]) -> Result<
         setting.set(root).inspect_err(|error| {
             if matches!(error, SettingError::NotTaken { .. }) {
                 let is_its = |it: &&Change| it.ours == *setting || it.back.knob == setting.knob;
-                // What is said is that it did not take.
+                // The error reported is that it did not take effect.
                 drop(take_back(root, changes.iter().filter(is_its).collect()));
             }
         })
     })
 }
 
-/// Puts back what still is as we set it; gives what could not be. What has another value by now was
-/// never changed, is put back already, or has been changed by somebody else since. What is gone,
-/// went with its device, whose number may be another run's by now; what can't be read may still be
-/// as we set it.
+/// Puts back what is still as we set it; returns what could not be. A setting with another value
+/// was never changed, is back already, or was changed by somebody else since. One that is gone went
+/// with its device, whose number may now be another run's; one that can't be read may still be as
+/// we set it.
 pub fn put_back(root: &Path, changes: &[Change]) -> Vec<SettingError> {
     let (mut ours, mut errors) = (Vec::new(), Vec::new());
-    // Looked at together, for putting one back changes those that are coupled to it.
-    for change in changes.iter().filter(|it| it.is_of_the_same_disk(root)) {
-        match change.ours.current(root) {
-            Ok(now) if now == change.ours => ours.push(change),
-            Ok(_) => {}
+    // Read together, because putting one back changes those that are coupled to it.
+    for change in changes {
+        match change.is_still_ours(root) {
+            Ok(true) => ours.push(change),
+            Ok(false) => {}
             Err(error) if error.is_gone() => {}
             Err(error) => errors.push(error),
         }
@@ -262,15 +293,15 @@ pub fn take_back(root: &Path, mut changes: Vec<&Change>) -> Vec<SettingError> {
 }
 
 /// Of a ratio and its bytes one is 0, which can't be written: it becomes 0 with the other's value.
-/// Both are where the ratio was set to 0.
+/// Both are 0 if the ratio was set to 0.
 fn comes_along(change: &Change, all: &[&Change]) -> bool {
     let Some((is_ratio, other)) = other_half(&change.back.knob) else { return false };
     let has_value = |it: &&Change| it.back.knob == other && it.back.value != "0";
     change.back.value == "0" && (!is_ratio || all.iter().any(has_value))
 }
 
-/// Of a knob that is a ratio, or the amount of bytes in place of one, whether it is the ratio, and
-/// the other.
+/// For a knob that is a ratio, or the number of bytes in place of one: whether it is the ratio, and
+/// the other knob.
 fn other_half(knob: &Knob) -> Option<(bool, Knob)> {
     let Knob::Sysctl(file) = knob else { return None };
     let is = |name: &str| file == Path::new(name);
@@ -418,6 +449,32 @@ mod tests {
 
     fn sysctl(name: &str, value: &str) -> Setting {
         Setting { knob: Knob::sysctl(name), value: value.into() }
+    }
+
+    #[test]
+    fn a_disk_that_can_not_be_read_is_not_taken_for_another() {
+        let number = "sys/dev/block/7:1/diskseq";
+        let files = Files::new(&[(number, "4"), ("sys/dev/block/7:1/queue/rotational", "1")]);
+        let rotational = Setting { knob: Knob::queue([7, 1], "rotational"), value: "0".into() };
+        let changes = files.set(&[rotational], &[]);
+        let path = files.0.path().join(number);
+        fs::remove_file(&path).and_then(|()| fs::create_dir(&path)).unwrap();
+        let errors = put_back(files.0.path(), &changes);
+        assert!(matches!(errors[..], [SettingError::Unreadable { .. }]), "{errors:?}");
+        fs::remove_dir(&path).unwrap();
+        files.write(number, "5");
+        files.put_back(&changes);
+        assert_eq!(files.read("sys/dev/block/7:1/queue/rotational"), "0", "another disk's");
+        files.write(number, "4");
+        files.put_back(&changes);
+        assert_eq!(files.read("sys/dev/block/7:1/queue/rotational"), "1");
+    }
+
+    #[test]
+    fn what_could_not_be_put_back_is_not_set() {
+        let files = Files::new(&[("proc/sys/fs/binfmt_misc/x", "enabled\ninterpreter /x\n")]);
+        let refused = before(files.0.path(), &[sysctl("fs.binfmt_misc.x", "0")], &[]);
+        assert!(matches!(refused, Err(SettingError::NotOneLine { .. })), "{refused:?}");
     }
 
     const RATIO: &str = "proc/sys/vm/dirty_ratio";

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use fsverdict_core::model::{Device, Quiet};
 
-/// So long nothing may reach the device. Short, because every trial pays it; whoever writes in
-/// the background does so more often than not within it, or is caught by the probes.
+/// For this long nothing may reach the device. Short, because every trial pays it; a background
+/// writer usually writes within it, or is caught by the probes.
 const WINDOW: Duration = Duration::from_millis(50);
-/// Longer than this is not waited: the trial goes on and its record says that there was no rest.
+/// We wait no longer than this: the trial goes on and its record says that there was no rest.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Waits for a window in which no request reached any of `devices` and none was under way.

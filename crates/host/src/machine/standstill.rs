@@ -1,9 +1,9 @@
-//! Having all processes of a trial stand still while others have their turn: those of the work
-//! first, for a daemon that stood still would hold them up in the kernel.
+//! Stops all processes of a trial while others have their turn: those of the work first, because a
+//! stopped daemon would hold them up in the kernel.
 //!
-//! By signals, which every kernel has, and which reach processes that have made groups of their
-//! own, as fio's jobs do. A trial has no cgroup of version 2 everywhere, and its own holds itself
-//! too.
+//! By signals, which every kernel has, and which reach processes in groups of their own, as fio's
+//! jobs are. A cgroup of version 2 is not available everywhere, and the trial's own contains the
+//! trial itself, too.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use super::processes::{descends, name_and_parent, numbers_in};
 use crate::sys;
 
-/// How often who has been told to stop is looked at.
+/// How often we look at processes that we have told to stop.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// How long a process may stay in the kernel, which stops nobody there: at a device that answers
+/// How long a process may stay in the kernel, where it can't be stopped: for a device that answers
 /// late.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -1,8 +1,8 @@
 //! Limits on devices. Both throttles count bios, the pieces that a file system hands down, before
 //! they are merged into requests (block/blk-throttle.c, `__blk_throtl_bio`). A disk gets requests.
-//! So a bed that is made for limits has two devices, and [`held`] names the lower one: each request
-//! of the upper one is one bio there (drivers/block/loop.c, `lo_rw_aio`, with direct I/O), charged
-//! to the cgroup of the request's first bio (`loop_queue_rq`).
+//! So a bed with limits has two devices, and [`held`] names the lower one: each request of the
+//! upper one is one bio there (drivers/block/loop.c, `lo_rw_aio`, with direct I/O), charged to the
+//! cgroup of the request's first bio (`loop_queue_rq`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,8 +51,7 @@ impl Means {
     }
 }
 
-/// The devices of `bed` that limits are put on. What lies beneath a disk of the user's is left
-/// alone.
+/// The devices of `bed` that limits are put on. Devices below a disk of the user's are left alone.
 pub fn held(root: &Path, bed: &TrialBed) -> Vec<Device> {
     let is_made = matches!(bed.kind, BedKind::Loop | BedKind::Ram);
     let below = |device: &Device| below::below(root, device).filter(|_| is_made);

@@ -39,7 +39,7 @@ impl TryFrom<String> for Token {
     type Error = String;
 
     fn try_from(text: String) -> Result<Token, String> {
-        Token::parse(&text).ok_or_else(|| format!("{text:?} is no token"))
+        Token::parse(&text).ok_or_else(|| format!("{text:?} is not a token"))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The kernel's tracing, by an instance of our own: its events, filters, buffers and clock are
-//! nobody else's, and nobody else's change (Documentation/trace/ftrace.rst, "Instances").
+//! The kernel's tracing, by an instance of our own: it has its own events, filters, buffers and
+//! clock, and others' don't change (Documentation/trace/ftrace.rst, "Instances").
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -55,7 +55,7 @@ pub fn remove(run: &Token) -> io::Result<()> {
     }
 }
 
-/// The names of those that there are of runs, of this program or another.
+/// The names of all instances of runs, of this program or another.
 pub fn instances() -> io::Result<Vec<String>> {
     let entries = fs::read_dir(Tracefs::open()?.folder.join("instances"))?;
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().display().to_string()));
@@ -69,8 +69,8 @@ pub fn format_of(event: &str) -> io::Result<String> {
     fs::read_to_string(tracefs.folder.join("events").join(event).join("format"))
 }
 
-/// The kernel has no tracefs (ENODEV), no way to reach one that is mounted nowhere (ENOSYS), or
-/// keeps us out: we have made nothing there.
+/// The kernel has no tracefs (ENODEV), can't reach one that is mounted nowhere (ENOSYS), or denies
+/// us access: so nothing there is ours.
 fn is_closed_to_us(error: &io::Error) -> bool {
     let known = [libc::ENODEV, libc::ENOSYS, libc::EPERM, libc::EACCES];
     error.raw_os_error().is_some_and(|number| known.contains(&number))

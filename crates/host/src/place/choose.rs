@@ -22,7 +22,7 @@ pub struct Choice {
     pub left_out: Vec<LeftOut>,
     /// Probes that were asked for and can't be read there, each with why. Trials go on without.
     pub unread: Vec<String>,
-    /// Contenders whose file system something stands in for there, each with what.
+    /// Contenders with a stand-in for their file system there, each with its stand-in.
     pub stood_in: Vec<String>,
     /// Why it is not this machine, where nobody has named another.
     pub not_local: Option<String>,
@@ -93,7 +93,7 @@ fn fitted(plan: &Plan, place: Place, asked: &Asked) -> Result<Choice, UnmetNeeds
     Ok(Choice { place, plan: fitted, left_out, unread, stood_in, not_local: None })
 }
 
-/// The contenders whose file system a place has only by something that stands in for it.
+/// The contenders for whose file system a place has only a stand-in.
 fn stood_in(plan: &Plan, asked: &Asked) -> Vec<String> {
     let of = |contender: &Contender| {
         let answer = asked.answer(&Need::FileSystem(contender.file_system.clone()));
@@ -142,12 +142,12 @@ fn settle<'a>(
     })
 }
 
-/// This machine can't make layers of `plan`, or not as they are to be.
+/// This machine can't make layers of `plan`, or not as the plan wants them.
 fn has_layers_for_guests(plan: &Plan, local: &Choice) -> bool {
     layer::host::check(plan).is_err() || lacks_layers(plan, local)
 }
 
-/// Of the contenders of `plan` one that has layers was left out.
+/// A contender of `plan` with layers was left out.
 fn lacks_layers(plan: &Plan, choice: &Choice) -> bool {
     plan.contenders.iter().any(|it| !it.layers.is_empty() && choice.why_left_out(it).is_some())
 }
@@ -181,7 +181,7 @@ mod tests {
         workload = [{ name = "db", command = "true", needs = ["mariadbd:mariadb-server"] }]
     "#;
 
-    /// What is chosen where these places lack what is named.
+    /// What is chosen if these places lack the named contenders.
     fn chosen(local: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
         choice_of(&Plan::parse(PLAN).unwrap(), local, on_vm)
     }

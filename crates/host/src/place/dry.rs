@@ -35,7 +35,7 @@ pub struct DryRun {
 }
 
 impl DryRun {
-    /// Of a plan whose trials run in virtual machines.
+    /// For a plan whose trials run in virtual machines.
     pub fn in_machines(plan: &Plan) -> Self {
         DryRun { machines: Some(plan.clone()), ..DryRun::default() }
     }
@@ -115,8 +115,8 @@ impl DryRun {
         }
     }
 
-    /// The devices say what the disk says that they are to be like. Which one images lie on is for
-    /// the run to see.
+    /// The devices say what the disk says that they must be like. Only a run sees which disk images
+    /// lie on.
     fn be_like(&mut self, bed: &Bed) {
         let of_named = bed.like.as_deref().map(|name| (name, Like::named(name)));
         match (of_named, bed.kind) {

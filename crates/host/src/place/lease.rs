@@ -1,9 +1,8 @@
-//! What the lab of a living run allows the trial that it starts: which trial, and which devices.
+//! What a living run's lab allows the trial that it starts: which trial it is, and which devices.
 //!
 //! A trial's document says what to format and what to run, and stays in the run's folder, which may
-//! lie where another user can exchange it. So that nobody takes it for more than it was, the lab
-//! writes it beside its journal, too, with what tells its devices from all others, and takes that
-//! away when the trial is over.
+//! be where another user can exchange it. So that no other is trusted, the lab also writes it
+//! beside its journal, with what identifies its devices, and removes that when the trial is over.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -26,7 +25,7 @@ use crate::undo::{self, Journal};
 struct Leased {
     trial: Trial,
     devices: Vec<Identity>,
-    /// None in a machine that nobody else uses.
+    /// `None` in a machine that no one else uses.
     #[serde(default)]
     folders: Option<Folders>,
 }

@@ -1,5 +1,5 @@
-//! The link between a workload's server and its clients: a pair of veth devices (veth(4)), the one
-//! end in the trial's own network namespace, the other in one that is the clients'.
+//! The link between a workload's server and its clients: a pair of veth devices (veth(4)), one end
+//! in the trial's own network namespace, the other in the clients'.
 //!
 //! Nothing of it outlives the trial: its network namespace is its own, and the clients' is held by
 //! a mount in the trial's own mount namespace.
@@ -37,8 +37,8 @@ pub fn clients() -> PathBuf {
     undo::registry().join("clients")
 }
 
-/// The commands that make the link of `network`, in the server's network namespace, when there are
-/// that and the clients'.
+/// The commands that make the link of `network`, in the server's network namespace, once that and
+/// the clients' exist.
 ///
 /// What would merge packets on their way is switched off, so that as many are counted as a wire
 /// would carry.

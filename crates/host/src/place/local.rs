@@ -149,7 +149,7 @@ impl<'a> Lab<'a> {
         if Means::of(root)? == Means::Root {
             return Ok(());
         }
-        // Whoever is done first would take them from the other.
+        // The run that ends first would take them from the other.
         self.lock_settings()?;
         let missing = Controller::missing(root);
         if missing.is_empty() {
@@ -185,7 +185,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Has the journal know of the trial's layers, which whoever comes after a kill takes down.
+    /// Notes the trial's layers in the journal: a later process takes them down after a kill.
     fn note_layers(&mut self, trial: &Trial) -> Result<(), HostError> {
         if trial.contender.layers.is_empty() {
             return Ok(());
@@ -201,7 +201,7 @@ impl<'a> Lab<'a> {
         Ok(journal.before(&Undo::Layers { run, own })?)
     }
 
-    /// Has the journal know of settings: those of loop devices of ours by whose they are.
+    /// Notes settings in the journal; those of our loop devices by their owner.
     fn note_changes(&mut self, changes: &[Change]) -> Result<(), HostError> {
         let Lab { journal, made, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;
@@ -273,7 +273,7 @@ impl<'a> Lab<'a> {
         sys::bind_to_us(&mut command);
         let cgroups = self.cgroups_of(trial);
         cgroups.enter(&mut command)?;
-        // What is noted first is undone last: a pool lies on its layers.
+        // Noted first, undone last: a pool lies on its layers.
         self.note_layers(trial)?;
         let pool = held_pool(trial).map(Undo::Pool);
         pool.iter().try_for_each(|undo| self.journal()?.before(undo).map_err(HostError::from))?;
@@ -420,13 +420,13 @@ struct Started {
     granted: Option<Grant>,
     /// What one that is killed does not let go of: its pool, its tracing.
     left: Vec<Undo>,
-    /// What it says goes wrong.
+    /// Its messages about errors.
     errors: File,
     own: Shut,
 }
 
-/// A trial's process, its cgroups, what it was granted, what it may leave, and what it says goes
-/// wrong.
+/// A trial's process, its cgroups, what it was granted, what it may leave, and its messages about
+/// errors.
 type Spawned = (Child, cgroup::Made, Option<Grant>, Vec<Undo>, File);
 
 /// What a trial of root's says, with the path of its folder that is there after it, too.
@@ -457,8 +457,8 @@ fn succeeded(child: &mut Child) -> Result<(), HostError> {
     }
 }
 
-/// No other run knows the devices of such a bed: what is set of them is set by one run alone. A
-/// disk may be known to two, by two partitions of it.
+/// No other run knows the devices of such a bed: only one run changes their settings. A disk may be
+/// known to two runs, by two of its partitions.
 fn is_of_our_own(bed: BedKind) -> bool {
     matches!(bed, BedKind::Loop | BedKind::Ram)
 }
@@ -609,12 +609,12 @@ fn lines_of(child: &mut Child) -> Result<mpsc::Receiver<String>, HostError> {
     })?;
     Ok(lines)
 }
-/// Of what a trial has complained about more is of no use in a message.
+/// More of a trial's complaints is of no use in a message.
 const SAID_BYTES_MAX: usize = 64 << 10;
 
 /// How long what a trial that took too long had mounted may take to write out what is dirty.
 const OVERDUE: Duration = Duration::from_secs(3600);
-/// The same of one that died: its devices may as well be held by somebody else by now.
+/// The same for one that died: others may hold its devices by now.
 const DEAD: Duration = Duration::from_secs(300);
 
 fn beginning(file: &File) -> String {

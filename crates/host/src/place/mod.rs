@@ -1,5 +1,5 @@
 //! The places where trials run: this machine ([`local`]), a virtual machine for each ([`vm`]), and
-//! none, where it is only said what would be done ([`dry`]). [`trial`] is the inside of a trial's
+//! none, which only says what would be done ([`dry`]). [`trial`] is the inside of a trial's
 //! process. Each place answers what a plan needs ([`doctor`] for this machine), and [`choose`]
 //! takes one that has it, before anything is written.
 

@@ -1,4 +1,4 @@
-//! What is found wrong with a plan before anything is written: what no place could run, and work
+//! Faults of a plan that are found before anything is written: what no place could run, and work
 //! that its tool refuses.
 
 use std::path::Path;
@@ -185,7 +185,7 @@ fn writes(workload: &Workload) -> bool {
     workload.work().is_ok_and(|work| !workload::engine(work).only_reads())
 }
 
-/// What stands on the contender's file system is known, and can.
+/// What is stacked on the contender's file system is known, and can be.
 fn check_above(contender: &Contender) -> Result<(), PreflightError> {
     for above in &contender.above {
         let mut all = file_system::ALL.iter();
@@ -233,7 +233,7 @@ pub fn check_details(plan: &mut Plan) -> Result<(), PreflightError> {
         let named = |said| PreflightError::Metric { workload: workload.name.clone(), said };
         check_metrics(workload, &plan.probes, true).map_err(named)?;
     }
-    // Which figures there are to claim something of is known by now.
+    // By now it is known which figures there are to claim something of.
     plan.check().map_err(|source| PreflightError::Claims { source })?;
     for workload in &plan.workloads {
         check_claimed(plan, workload, true)?;

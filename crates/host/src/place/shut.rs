@@ -1,4 +1,4 @@
-//! A trial's folder while it runs. Whoever owns a folder above can put another in its place, and
+//! A trial's folder while it runs. The owner of a folder above can put another in its place, and
 //! what root's work leaves in it could run as root.
 
 use std::path::Path;
@@ -44,8 +44,8 @@ impl Shut {
         Ok(Shut { folder, raw, mode, record })
     }
 
-    /// Opens it to others again, once nothing is left in it that would run as root. What could not
-    /// be looked through stays shut.
+    /// Opens it to others again, once nothing is left in it that would run as root. A folder that
+    /// could not be searched stays shut.
     pub fn open(&self) -> Result<(), HostError> {
         if !sys::is_root() {
             return Ok(());

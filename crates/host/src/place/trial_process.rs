@@ -1,4 +1,4 @@
-//! The process of a trial: its command, where it mounts, and what is heard of it.
+//! The process of a trial: its command, where it mounts, and its messages.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{sys, undo};
 /// How often a waiting lab tells its watcher that time passes.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// What happens in the lab, for whoever watches.
+/// What happens in the lab, for those who watch.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// So many bytes of the bed's images are written, of so many.

@@ -1,7 +1,7 @@
 //! Disk I/O by application, which Netdata's `app.disk_physical_io` charts: proc_pid_io(5) of the
-//! servers of a trial, each with the processes it has started, and of all others together. What a
-//! process has done is added to its parent's when that has waited for its end; one that its parent
-//! has left becomes a child of the trial, and is told by its name.
+//! servers of a trial, each with the processes it has started, and of all others together. A
+//! process's I/O is added to its parent's once the parent has waited for it; an orphan becomes a
+//! child of the trial, and is recognised by its name.
 //!
 //! It looks at every process of the trial's PID namespace once a second, from a thread of its own,
 //! which may allocate: the sampler's readings do not wait for it.
@@ -21,14 +21,14 @@ use crate::sys::Counting;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Who waits for a server to be gone waits no longer than this.
+/// A wait for a server's end is no longer than this.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What all applications have read and stored so far, at one time since the start.
 type Reading = (u64, Vec<Application>);
 
-/// By the process that is a family's first, the application and what the family has read and
-/// stored; of one that is gone, what was seen last.
+/// By a family's first process: the application, and what the family has read and stored; for one
+/// that is gone, what was seen last.
 type Known = BTreeMap<u32, (String, [u64; 2])>;
 
 /// The processes of the trial, as families: the trial's own children with all they have started.
@@ -65,7 +65,7 @@ impl Families {
     fn first_of_family(&self, mut process: u32) -> Option<(u32, String)> {
         loop {
             match name_and_parent(&self.root, process)? {
-                // Who came in from outside has no parent here (0).
+                // A process that came in from outside has no parent here (0).
                 (name, 0 | 1) => {
                     let serves = self.servers.contains(&name);
                     return Some((process, if serves { name } else { Application::WORK.into() }));

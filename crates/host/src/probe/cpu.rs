@@ -23,8 +23,8 @@ pub(super) struct CpuReader {
 pub(super) struct CpuReading {
     pub totals: CpuTotals,
     pub processes_started: u64,
-    /// Those that wait for a disk, as it is: writers that `balance_dirty_pages` holds up until less
-    /// is dirty wait so, too (io_schedule_timeout in mm/page-writeback.c).
+    /// Those that wait for a disk, right now; writers that `balance_dirty_pages` holds up until
+    /// less is dirty count, too (io_schedule_timeout in mm/page-writeback.c).
     pub processes_blocked: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Who was slowed down for heat, as far as the machine tells.
+//! What was slowed down because of heat, as far as the machine tells.
 //!
 //! Processors: Intel's count how often the thermal monitor stepped in
-//! (Documentation/admin-guide/thermal/intel_thermal_throttle.rst); others count nothing that can be
-//! read. Drives: NVMe's count so too, but the kernel shows only whether the temperature is beyond
-//! the drive's own threshold and what it is (`temp1_alarm` and `temp1_input` of
+//! (Documentation/admin-guide/thermal/intel_thermal_throttle.rst); others have no counter that can
+//! be read. Drives: NVMe's count that too, but the kernel shows only whether the temperature is
+//! beyond the drive's own threshold and what it is (`temp1_alarm` and `temp1_input` of
 //! Documentation/hwmon/sysfs-interface.rst, drivers/nvme/host/hwmon.c). Each reading of those is a
 //! command to the drive: they are read before the work and after it, and not meanwhile.
 
@@ -14,7 +14,7 @@ use fsverdict_core::model::{Device, HeatTotals};
 
 use crate::machine::folder::entries;
 
-/// What there is to read. The files are opened anew each time: there are two for each processor.
+/// The files to read. They are opened again each time: there are two for each processor.
 #[derive(Debug)]
 pub(super) struct HeatReader {
     counters: Vec<PathBuf>,

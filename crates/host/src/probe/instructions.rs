@@ -69,7 +69,7 @@ impl<L: Copy + PartialEq> Writer<L> {
         self.put(opcode, to, from, offset, 0);
     }
 
-    /// Of a word at `from`; the tracepoint's argument `n` is word `8 * n` of [`ARGUMENTS`].
+    /// Loads a word at `from`; the tracepoint's argument `n` is word `8 * n` of [`ARGUMENTS`].
     pub fn word(&mut self, to: u8, from: u8, offset: i16) {
         self.load(LOAD_8, to, from, offset);
     }

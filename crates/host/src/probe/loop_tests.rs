@@ -1,8 +1,8 @@
 //! The columns beside those of the real iostat and sar.
 //!
 //! Two readers never look at the same instant. So the kernel's files are copied twice while a loop
-//! device is under load, and both read the copies: sysstat in a mount namespace in which they lie
-//! over the kernel's own. Nothing but sysstat's rounding is left between the two.
+//! device is under load, and both read the copies: sysstat in a mount namespace where they cover
+//! the kernel's own. Then the two differ only by sysstat's rounding.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

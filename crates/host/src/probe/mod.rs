@@ -198,9 +198,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Opens what there is to read under `root` (`/`, but for tests) of the machine and of
-    /// `devices`, for a phase that is expected to end within `time_limit`. It may take longer: then
-    /// the timeline becomes coarser.
+    /// Opens the files of the machine and of `devices` under `root` (`/`, except in tests), for a
+    /// phase that should end within `time_limit`. If it takes longer, the timeline becomes coarser.
     pub fn open(root: &Path, devices: &[Device], time_limit: Duration) -> Result<Self, ProbeError> {
         Ok(Probe {
             own: Readers::open(root, devices)?,

@@ -26,9 +26,9 @@ pub(super) struct OwnReader {
 }
 
 impl OwnReader {
-    /// `None` where the trial has no cgroup of its own. What was charged is told of the devices
-    /// that are held down in it, which may lie below the bed's: only then it has the controller,
-    /// and on those above everything counts as charged.
+    /// `None` where the trial has no cgroup of its own. Charges are read for the devices that are
+    /// limited in it, which may be below the bed's: only with limits has it the controller, and on
+    /// devices above all I/O counts as charged.
     pub fn open(root: &Path) -> Option<OwnReader> {
         let unified = Hierarchy::Unified.own(root);
         let first = Hierarchy::First("memory").own(root);

@@ -1,4 +1,4 @@
-//! What the machine and the devices under test do, read now and then by who watches a run from
+//! What the machine and the devices under test do, read now and then by a watcher of the run
 //! outside its trials.
 
 use std::path::Path;
@@ -17,8 +17,8 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Opens what there is to read of the machine and of `devices`, under `root` (`/`, but for
-    /// tests), and takes the first reading.
+    /// Opens the files of the machine and of `devices` under `root` (`/`, except in tests), and
+    /// takes the first reading.
     pub fn open(root: &Path, devices: &[Device]) -> Result<Pulse, ProbeError> {
         let mut readers = Readers::open(root, devices)?;
         let origin = Instant::now();
@@ -26,8 +26,8 @@ impl Pulse {
         Ok(Pulse { readers, origin, last })
     }
 
-    /// What has passed since the last beat: `at_ns` is the time between the two, the counters are
-    /// as they rose, the gauges as they are.
+    /// What has happened since the last beat: `at_ns` is the time between the two, counters are
+    /// differences, gauges are as they are.
     pub fn beat(&mut self) -> Result<Reading, ProbeError> {
         let now = self.readers.read(self.origin)?;
         let passed = Reading { at_ns: now.at_ns - self.last.at_ns, ..now.since(&self.last) };

@@ -1,8 +1,8 @@
 //! Other programs: what each process of the machine has run, fetched and stored, before the timed
 //! part and after it (proc_pid_stat(5), proc_pid_io(5)).
 //!
-//! Of a process that begins and ends in between its parent tells, which has waited for it; so does
-//! the parent's parent where that has ended, too. One that nobody waits for is missed.
+//! A process that begins and ends in between shows in its parent, which has waited for it; if the
+//! parent has ended too, in the parent's parent. One that nobody waits for is missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -79,8 +79,8 @@ fn all(proc: &Path) -> Processes {
     numbers_in(proc).filter_map(process).collect()
 }
 
-/// What each has done since `first`. What one that has ended had done before is taken off those
-/// who have it now: the nearest of its ancestors that is still there.
+/// What each has done since `first`. What an ended process had done before `first` is subtracted
+/// from its nearest living ancestor, which now has it.
 fn since(first: &Processes, last: &Processes) -> BTreeMap<u32, Done> {
     let same = |number: &u32| {
         let (then, now) = (first.get(number)?, last.get(number)?);
@@ -125,7 +125,7 @@ impl Others {
         first.contains_key(&us).then(|| Others { proc: proc.into(), us, first })
     }
 
-    /// Looks for a last time: what others did since, and what we and those did whom we started.
+    /// Looks for a last time: what others did since, and what we and our descendants did.
     pub fn passed(self) -> (Strangers, WorkIo) {
         let last = all(&self.proc);
         let parent = |process: u32| last.get(&process).map(|it| it.parent);
@@ -145,7 +145,7 @@ impl Others {
     }
 }
 
-/// Who has started the trial `us`, through unshare(1) or not: the lab.
+/// The process that started the trial `us`, through unshare(1) or not: the lab.
 fn lab(all: &Processes, us: u32) -> u32 {
     let parent = |process: u32| all.get(&process).map_or(0, |it| it.parent);
     let above = parent(us);

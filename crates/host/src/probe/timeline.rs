@@ -198,7 +198,7 @@ impl Timeline {
     }
 }
 
-/// CPU, device, page cache, network; of what is not known, the names of its columns.
+/// CPU, device, page cache, network; and the names of columns whose values are unknown.
 fn second_columns(
     passed: &Reading,
     elapsed_s: f64,

@@ -41,7 +41,7 @@ pub struct Troubles {
 }
 
 impl Troubles {
-    /// Of these devices, from now on; of a whole machine, where that is the trial's own.
+    /// For these devices, from now on; for the whole machine, if it is the trial's own.
     pub fn of(root: &Path, devices: &[Device], whole: bool) -> Troubles {
         let mut names = Vec::new();
         devices.iter().for_each(|device| add_names(root, device, &mut names));
@@ -94,7 +94,8 @@ fn take(trouble: &mut Trouble, record: &str, names: &[String], whole: bool) {
     }
 }
 
-/// A request failed, or a file system gave up writing: of a mapping or an array as of a disk.
+/// A request failed, or a file system gave up writing, on a mapping or an array as well as on a
+/// disk.
 fn is_loss(line: &str) -> bool {
     let line = line.to_lowercase();
     ["i/o error", "io error", "remounting filesystem read-only", "lost async page write"]
@@ -103,8 +104,8 @@ fn is_loss(line: &str) -> bool {
 }
 
 /// The line of a record by which the kernel says that it is not well: WARN_ON, BUG and oops
-/// (kernel/panic.c, `__warn`; arch/x86/kernel/dumpstack.c, `__die_header`). That a processor was
-/// stalled is the host's doing, and none of these.
+/// (kernel/panic.c, `__warn`; arch/x86/kernel/dumpstack.c, `__die_header`). A stalled processor is
+/// the host's fault, and does not count.
 fn warning_of(record: &str) -> Option<&str> {
     let line = by_kernel(record, WARNING)?;
     let begins = ["WARNING:", "BUG:", "Oops:", "general protection fault", "kernel BUG at"];
@@ -160,8 +161,8 @@ pub fn each_record(log: &mut impl Read, mut hear: impl FnMut(&str)) {
 }
 
 /// The line of a record (`3,1206,98721,-;I/O error, ...`), if the kernel itself says that something
-/// failed. What a device can't do at all is no failure, for mkfs asks it to write zeros; nor is
-/// that a feature is new (fs/xfs/xfs_message.c of older kernels, at KERN_ALERT).
+/// failed. What a device can't do at all is no failure, because mkfs asks it to write zeros; nor is
+/// a warning that a feature is new (fs/xfs/xfs_message.c of older kernels, at KERN_ALERT).
 fn error_of(record: &str) -> Option<&str> {
     let line = by_kernel(record, WARNING)?;
     let fails = by_kernel(record, ERROR).is_some() || line.to_lowercase().contains("error");
@@ -179,7 +180,7 @@ fn is_about(line: &str, names: &[String]) -> bool {
 
 fn is_of(word: &str, name: &str) -> bool {
     let Some(rest) = word.strip_prefix(name) else { return false };
-    // Of a disk whose name ends in a digit, partitions have a `p` before theirs.
+    // If a disk's name ends in a digit, its partitions have a `p` before theirs.
     let number = match name.ends_with(|c: char| c.is_ascii_digit()) {
         true => rest.strip_prefix('p').unwrap_or_default(),
         false => rest,

@@ -16,8 +16,8 @@ use super::file::retried;
 const ATTEMPTS: u32 = 16;
 
 /// Opens `path`, which is relative and leads below `directory` without a single symbolic link:
-/// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, where the kernel is older than 5.6 part
-/// by part. Close-on-exec; what it creates has `mode`, less the umask.
+/// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, before Linux 5.6 part by part.
+/// Close-on-exec; what it creates has `mode`, less the umask.
 pub fn open_beneath(
     directory: BorrowedFd<'_>,
     path: &Path,
@@ -77,7 +77,7 @@ pub(super) fn open_how(
     how.resolve = resolve;
     let (fd, bytes) = (directory.as_raw_fd(), size_of::<libc::open_how>());
     // SAFETY: the descriptor is borrowed for the whole call, the path ends in NUL, and the kernel
-    // reads one structure of the size it is told.
+    // reads one structure of the given size.
     let fd = retried(|| unsafe {
         libc::syscall(libc::SYS_openat2, fd, path.as_ptr(), &raw const how, bytes)
     })?;

@@ -121,9 +121,9 @@ pub fn loop_clear(device: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of the block device at `path`; `None` where something else is. Only what is known of
-/// it already: asking a server that is dead would hang (statx(2), AT_STATX_DONT_SYNC; before Linux
-/// 4.11 it is asked: glibc stands in for the call there, and refuses that flag with EINVAL).
+/// The number of the block device at `path`; `None` for anything else. Uses cached attributes only:
+/// asking a dead server would hang (statx(2), AT_STATX_DONT_SYNC; before Linux 4.11 it is asked:
+/// glibc emulates the call there, and refuses that flag with EINVAL).
 pub fn block_number(path: &Path) -> io::Result<Option<[u32; 2]>> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the structure holds integers only, for which zero is a value.
@@ -195,8 +195,9 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(room(path)?.0)
 }
 
-/// What is free of the file system at `path` for an unprivileged process (statvfs(3)): bytes, of so
-/// many, and files that can still be made, which those without a table of inodes don't count.
+/// What an unprivileged process can still use of the file system at `path` (statvfs(3)): free
+/// bytes, all bytes, and files that can still be made; file systems without a table of inodes don't
+/// count these.
 pub fn room(path: &Path) -> io::Result<(u64, u64, Option<u64>)> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the structure holds integers only, for which zero is a value.

@@ -1,7 +1,7 @@
 //! Small programs that the kernel runs at its tracepoints: bpf(2).
 //!
-//! Everything is held by descriptors: what is loaded goes with the process that loaded it, also
-//! when it is killed.
+//! Everything is held by descriptors: a program goes with the process that loaded it, even if that
+//! is killed.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -151,7 +151,7 @@ fn why_refused(error: io::Error, attribute: &ProgLoad) -> io::Error {
 }
 
 /// Loads a program for the tracepoint whose type has the number `attach_btf_id`, and lets the
-/// kernel run it there for as long as what is returned is kept.
+/// kernel run it there as long as the returned descriptors are open.
 ///
 /// The kernel checks the program before it takes it: one that could read or write where it should
 /// not is refused. It asks for the GPL where a program reads the kernel's structures.

@@ -1,7 +1,6 @@
-//! Children: those that somebody of us waits for, and those whose parents have ended. The first
-//! process of a PID namespace becomes the parent of the latter, and nobody else can take them away
-//! (pid_namespaces(7)): until then `kill -0` finds each of them, and whoever waits so for its end,
-//! waits for ever.
+//! Children: those that some thread of ours waits for, and orphans. The first process of a PID
+//! namespace becomes the parent of orphans, and nobody else can reap them (pid_namespaces(7)):
+//! until then `kill -0` finds them, and a program that waits for their end by it waits for ever.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,26 +11,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 static AWAITED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-/// Somebody counts what processes have done, and takes away those that have been counted.
+/// Somebody counts what processes have done, and reaps those that have been counted.
 static IS_COUNTED: AtomicBool = AtomicBool::new(false);
 
 fn awaited() -> MutexGuard<'static, BTreeSet<u32>> {
     AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does `action` while nobody here starts a child: whoever does waits until all copies of a socket
-/// are closed by which the child tells whether it could be.
+/// Does `action` while no thread here starts a child: one that does waits until all copies of a
+/// socket are closed by which the child reports whether it could start.
 pub(super) fn between_starts<T>(action: impl FnOnce() -> T) -> T {
     let _awaited = awaited();
     action()
 }
 
-/// The number of a child that is left to whoever has started it, as long as this is there.
+/// The number of a child that only its starter reaps, as long as this exists.
 #[derive(Debug)]
 pub(super) struct Claim(u32);
 
 impl Claim {
-    /// What `start` starts, and its number. Nobody can take it away before it is known.
+    /// What `start` starts, and its number. Nobody can reap it before its number is known.
     pub(super) fn on<T>(start: impl FnOnce() -> io::Result<(T, u32)>) -> io::Result<(T, Claim)> {
         let mut awaited = awaited();
         let (started, number) = start()?;
@@ -46,7 +45,7 @@ impl Drop for Claim {
     }
 }
 
-/// A child that whoever has this waits for.
+/// A child that the holder of this waits for.
 #[derive(Debug)]
 pub struct Awaited {
     child: Child,
@@ -64,7 +63,7 @@ impl Awaited {
         Ok(Awaited { child, _claim: claim })
     }
 
-    /// Waits for its end, and takes away all who end meanwhile without anybody who waits for them.
+    /// Waits for its end, and meanwhile reaps all that end and that nobody waits for.
     pub fn wait_and_reap(mut self) -> io::Result<ExitStatus> {
         // Elsewhere they are others' children.
         if std::process::id() != 1 || IS_COUNTED.load(Ordering::SeqCst) {
@@ -101,8 +100,8 @@ impl DerefMut for Awaited {
     }
 }
 
-/// As long as this is there, those who end without anybody who waits for them are left to whoever
-/// has it: until then `/proc` tells what they have done.
+/// As long as this exists, ended processes that nobody waits for are left to its holder: until they
+/// are reaped `/proc` tells what they have done.
 #[derive(Debug)]
 pub struct Counting(());
 
@@ -114,8 +113,8 @@ impl Counting {
         Counting(())
     }
 
-    /// Somebody has ended who is to be counted. Whom others wait for may stand before them: then
-    /// they are seen another time.
+    /// A process has ended that is to be counted. One that another thread waits for may come first:
+    /// then it is seen another time.
     pub fn has_ended(&self) -> bool {
         let awaited = awaited();
         let ended = any_ended(libc::WNOHANG);
@@ -137,9 +136,9 @@ impl Drop for Counting {
     }
 }
 
-/// Collects children that have ended and that nobody waits for, our own and those whose parents are
-/// gone. What somebody waits for may stand before others: they are collected another time. Only
-/// the first process of a PID namespace has any.
+/// Reaps ended children that nobody waits for, our own and orphans. One that somebody waits for may
+/// come before others: these are reaped another time. Only the first process of a PID namespace has
+/// any.
 pub fn reap_all() {
     while std::process::id() == 1 {
         let awaited = awaited();
@@ -159,7 +158,7 @@ fn any_ended(how: libc::c_int) -> io::Result<u32> {
         let how = libc::WEXITED | libc::WNOWAIT | how;
         // SAFETY: the kernel writes one siginfo_t where there is one.
         match unsafe { libc::waitid(libc::P_ALL, 0, &mut told, how) } {
-            // SAFETY: of a child that has ended the kernel gives the number.
+            // SAFETY: the kernel gives the number of a child that has ended.
             0 => return Ok(unsafe { told.si_pid() }.cast_unsigned()),
             _ => match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => {}

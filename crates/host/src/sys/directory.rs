@@ -59,7 +59,7 @@ impl Kind {
 pub struct Entry<'a> {
     /// Its name.
     pub name: &'a CStr,
-    /// Its inode, by which file systems place what is known of it.
+    /// Its inode, by which file systems place its metadata.
     pub inode: u64,
     /// What it is.
     pub kind: Kind,

@@ -1,4 +1,4 @@
-//! What keeps the system's own tools to their work, where their words are a stranger's.
+//! Restricts the system's own tools to their work when a stranger chose their arguments.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -71,7 +71,7 @@ const REFUSED: [c_long; 32] = [
     libc::SYS_keyctl,
 ];
 /// FIFREEZE and FITHAW (linux/fs.h), and the shutdown that ext4, XFS and F2FS share
-/// (XFS_IOC_GOINGDOWN): of any file system of which a file can be opened.
+/// (XFS_IOC_GOINGDOWN): on any file system with a file that can be opened.
 const FREEZING: [u32; 3] = [0xc004_5877, 0xc004_5878, 0x8004_587d];
 /// The namespaces that clone(2) makes.
 const NAMESPACES: c_int = libc::CLONE_NEWNS
@@ -85,7 +85,8 @@ const NAMESPACES: c_int = libc::CLONE_NEWNS
 const FLAGS: u32 = 16;
 const REQUEST: u32 = FLAGS + 8;
 
-/// Keeps what we, and whoever started us, have open from what this thread starts from now on.
+/// Hides our open files, and those that our starter left us, from what this thread starts from now
+/// on.
 ///
 /// # Errors
 /// Where the thread can't have a table of open files of its own.
@@ -157,7 +158,7 @@ fn drop_powers() -> io::Result<()> {
     call(libc::SYS_capset, sets.as_mut_ptr())
 }
 
-/// The program of the filter. Who calls by another system's numbers can't call at all.
+/// The program of the filter. Calls by another system's numbers all fail.
 fn refusing(own: u32) -> Vec<sock_filter> {
     let refusal = end(libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned());
     let mut program = vec![load(4), is(own, 1, 0), refusal, load(0)];

@@ -33,7 +33,7 @@ pub fn append(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).custom_flags(flags).open(path)
 }
 
-/// openat(2), close-on-exec: of a symbolic link ELOOP. What it creates has mode 0644, less the
+/// openat(2), close-on-exec; ELOOP for a symbolic link. What it creates has mode 0644, less the
 /// umask.
 #[inline]
 pub fn open_at(directory: BorrowedFd<'_>, name: &CStr, flags: c_int) -> io::Result<OwnedFd> {

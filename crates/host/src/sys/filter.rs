@@ -9,7 +9,7 @@ use libc::{c_ulong, sock_filter};
 
 use super::file::retried;
 
-/// What x32's numbers have besides those of x86-64 (asm/unistd.h, __X32_SYSCALL_BIT).
+/// The bit that x32's numbers add to those of x86-64 (asm/unistd.h, __X32_SYSCALL_BIT).
 pub(super) const X32: u32 = 0x4000_0000;
 
 /// The filter holds for this process; its listener, if one was asked for.

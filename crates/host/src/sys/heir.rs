@@ -1,6 +1,6 @@
-//! A process that lets go on who stands still for us, should we be gone. A filter of system calls
-//! can't be taken back, and without a listener the calls fail: a database would, in whatever it is
-//! doing, since somebody has killed the program that watched it.
+//! A process that releases the threads that are stopped for us, if we are gone. A filter of system
+//! calls can't be removed, and without a listener the calls fail: a database would fail in the
+//! middle of its work, only because the program that watched it was killed.
 
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -51,7 +51,7 @@ const ENDED: RawFd = 2;
 
 /// The life of an heir.
 ///
-/// SAFETY: this must be the child of a fork, in which nobody needs any other descriptor or memory.
+/// SAFETY: this must be the child of a fork that needs no other descriptor or memory.
 unsafe fn inherit(kept: [RawFd; 3], tells: RawFd, heard: Shared) -> ! {
     // SAFETY: these take numbers; the descriptors are this process's own. Ctrl-C at the terminal
     // does not reach a session of its own.
@@ -85,7 +85,7 @@ unsafe fn inherit(kept: [RawFd; 3], tells: RawFd, heard: Shared) -> ! {
             unsafe { libc::_exit(0) };
         }
         if hears != 0 {
-            // Who was heard of last, and may have no answer yet.
+            // The call heard of last, which may have no answer yet.
             let _ = answer(LISTENER, heard.id());
         } else if listener != 0 && receive(LISTENER, heard).is_ok() {
             let _ = answer(LISTENER, heard.id());

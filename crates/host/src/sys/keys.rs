@@ -10,7 +10,7 @@ use libc::{c_long, sock_filter};
 
 use super::filter::{X32, end, filtered, is, load, step};
 
-/// What `path` says to the user of that number, whose power over files this is not.
+/// What user `user` reads at `path`, without our power over files.
 pub fn read_as(user: u32, path: &Path) -> io::Result<String> {
     let read = || {
         // SAFETY: setfsuid takes a number. It holds for this thread alone, which ends here.
@@ -25,8 +25,8 @@ pub fn read_as(user: u32, path: &Path) -> io::Result<String> {
     })
 }
 
-/// linux/audit.h, AUDIT_ARCH_*: who calls by the numbers of this program, and who by those of
-/// older ones, with what add_key, request_key and keyctl are called there.
+/// linux/audit.h, AUDIT_ARCH_*: callers by the numbers of this program, and by those of 32-bit
+/// ones, with the numbers of add_key, request_key and keyctl there.
 #[cfg(target_arch = "x86_64")]
 const CALLERS: [(u32, [c_long; 3]); 2] = [
     (0xc000_003e, [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl]),
@@ -55,7 +55,7 @@ pub fn start_without_keys(command: &mut Command) {
 }
 
 /// The program of the filter, for seccomp(2): `struct seccomp_data` has the number first, and then
-/// the caller's architecture. Who calls by numbers unknown here can't call at all.
+/// the caller's architecture. Callers by numbers unknown here can't call at all.
 fn refusing() -> Vec<sock_filter> {
     let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
     let mut program = vec![load(4)];

@@ -39,8 +39,8 @@ fn version() -> io::Result<u32> {
     }
 }
 
-/// What is written to in `/dev` and is no device of anybody's: nothing, noise, terminals, and the
-/// way to file systems of programs. A user may be let at others: a group's disks, sound, KVM.
+/// What may be written to in `/dev`, being nobody's hardware: null, random, terminals, and FUSE. A
+/// user may have access to others: a group's disks, sound, KVM.
 const DEVICES: [&str; 9] = [
     "/dev/null",
     "/dev/zero",
@@ -53,15 +53,15 @@ const DEVICES: [&str; 9] = [
     "/dev/fuse",
 ];
 
-/// Rules by which only what is below `folders` can be changed, shared memory made, and some devices
-/// and processes' own settings be written to.
+/// Rules that allow only to change what is below `folders`, to make shared memory, and to write to
+/// some devices and to processes' own settings.
 pub fn rules(folders: &[&Path]) -> io::Result<OwnedFd> {
     let handled = CHANGES_OF_V2 | if version()? >= 3 { TRUNCATE } else { 0 };
     let rules = ruleset(&[handled])?;
     for folder in folders {
         allow(&rules, folder, handled)?;
     }
-    // Of what is no folder other rights can't be given.
+    // Other rights can't be given on anything but a folder.
     let writes = handled & (WRITE_FILE | TRUNCATE);
     for device in DEVICES.map(Path::new).into_iter().filter(|it| it.exists()) {
         allow(&rules, device, writes)?;
@@ -84,13 +84,13 @@ fn allow(rules: &OwnedFd, at: &Path, access: u64) -> io::Result<()> {
     }
 }
 
-/// Rules by which no abstract socket can be connected to but those of whom they hold for (Linux
+/// Rules that allow connections only to abstract sockets of processes under the same rules (Linux
 /// 6.12, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). Mounts and namespaces are left alone.
 pub fn rules_of_sockets() -> io::Result<OwnedFd> {
     ruleset(&[0, 0, ABSTRACT_SOCKETS])
 }
 
-/// [`rules_of_sockets`], and no signal reaches whom they do not hold for (LANDLOCK_SCOPE_SIGNAL).
+/// [`rules_of_sockets`], and signals only reach processes under them (LANDLOCK_SCOPE_SIGNAL).
 pub fn rules_of_sockets_and_signals() -> io::Result<OwnedFd> {
     ruleset(&[0, 0, ABSTRACT_SOCKETS | SIGNALS])
 }

@@ -1,5 +1,5 @@
-//! System calls of other programs at which they stand still until we have looked: seccomp(2),
-//! seccomp_unotify(2). The programs then go on as if nobody had.
+//! System calls at which other programs stop until we have looked: seccomp(2), seccomp_unotify(2).
+//! The programs then go on as if nothing had happened.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -13,7 +13,7 @@ use libc::{c_int, c_long, c_ulong, seccomp_notif, sock_filter};
 use super::file::retried;
 use super::filter::{X32, end, filtered, is, load, step};
 
-/// linux/audit.h, AUDIT_ARCH_*: who calls by the numbers of this program. Others are let through.
+/// linux/audit.h, AUDIT_ARCH_*: callers by the numbers of this program. Others are let through.
 #[cfg(target_arch = "x86_64")]
 const CALLER: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
@@ -24,7 +24,7 @@ const CALLER: Option<u32> = None;
 /// What becomes of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meets {
-    /// Who makes it stands still until we let it go on.
+    /// The caller stops until we let it go on.
     Us,
     /// The same, where this argument is not 0.
     UsUnlessZero(u32),
@@ -69,7 +69,7 @@ pub struct Listener {
 #[derive(Debug)]
 struct Page(Shared);
 
-/// Who was heard of last, as the kernel has written it.
+/// The call heard of last, as the kernel has written it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shared(NonNull<seccomp_notif>);
 
@@ -105,8 +105,7 @@ impl Shared {
     }
 }
 
-/// Takes from the listener who stands still: `heard` has it by the time the kernel knows that it
-/// was taken.
+/// Takes a stopped call from the listener: `heard` has it before the kernel counts it as taken.
 pub(super) fn receive(listener: RawFd, heard: Shared) -> io::Result<seccomp_notif> {
     let heard = heard.0.as_ptr();
     // SAFETY: the kernel wants zeros, and writes one of these.
@@ -117,7 +116,7 @@ pub(super) fn receive(listener: RawFd, heard: Shared) -> io::Result<seccomp_noti
     }
 }
 
-/// Lets that one make its call. Who is gone, or begins again, needs no answer.
+/// Lets a stopped thread make its call. One that is gone, or restarts the call, needs no answer.
 pub(super) fn answer(listener: RawFd, id: u64) -> io::Result<()> {
     let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
     let mut answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
@@ -131,9 +130,9 @@ pub(super) fn answer(listener: RawFd, id: u64) -> io::Result<()> {
     }
 }
 
-/// Has `command`, once started, and all that it starts meet that at those calls. None of them gains
-/// rights by what it executes, unless we are root. Where nobody can listen (before Linux 5.6, in a
-/// container that forbids it, or where a listener is already) the calls are made as usual.
+/// Applies that to these calls of `command`, once started, and of all that it starts. None of them
+/// gains privileges by what it executes, unless we are root. If we can't listen (before Linux 5.6,
+/// in a container that forbids it, or if there is a listener already) the calls are made as usual.
 pub fn listen(command: &mut Command, calls: &[(c_long, Meets)]) -> io::Result<Coming> {
     let (ours, theirs) = UnixStream::pair()?;
     let Some(caller) = CALLER.filter(|_| can_look()) else { return Ok(Coming(ours)) };
@@ -170,7 +169,7 @@ fn can_look() -> bool {
     none.is_err_and(|error| error.raw_os_error() == Some(libc::EBADF))
 }
 
-/// [`filtered`], by whoever has no power over others: they may when nobody gains any by it.
+/// [`filtered`], also without privileges: that is allowed once we can gain none (no_new_privs).
 fn bound(program: &[sock_filter], flags: c_ulong) -> io::Result<RawFd> {
     match filtered(program, flags) {
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
@@ -241,7 +240,7 @@ impl Coming {
 }
 
 impl Listener {
-    /// Who stands still, for so long at most.
+    /// The next stopped call; waits for at most `most_ms`.
     pub fn hear(&self, most_ms: u16) -> io::Result<Heard> {
         let fd = self.descriptor();
         let mut one = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -333,7 +332,7 @@ fn stopping(caller: u32, calls: &[(c_long, Meets)]) -> Vec<sock_filter> {
     program
 }
 
-/// The same, whoever calls.
+/// The same, for any caller.
 fn refusing(calls: &[c_long]) -> Vec<sock_filter> {
     let mut program = vec![load(0), step(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, !X32)];
     for call in calls {
@@ -390,7 +389,7 @@ mod tests {
                     heard.push((stopped.thread, stopped.call, stopped.arguments[1]));
                     listener.go_on(&stopped).unwrap();
                 }
-                // Before Linux 5.9 nobody says that nobody is left.
+                // Before Linux 5.9 the kernel does not say that nobody is left.
                 Heard::Nothing if child.try_wait().unwrap().is_some() => break,
                 Heard::Nothing => {}
                 Heard::Nobody => break,

@@ -1,10 +1,10 @@
 //! Files in memory, as a replay has them there: mmap(2).
 //!
-//! Where a file is shorter than its mapping, or its disk is full, a program that touches a page
-//! dies (SIGBUS). So the kernel does it for us: process_vm_readv(2) and process_vm_writev(2), upon
-//! this process itself, copy between the mapping and a buffer. Of the two sides the local one is
-//! read and written as a program does it, with the same page faults (mm/process_vm_access.c,
-//! `process_vm_rw_pages`), and gives EFAULT where a program would die.
+//! If a file is shorter than its mapping, or its disk is full, a program that touches a page dies
+//! (SIGBUS). So the kernel touches it for us: process_vm_readv(2) and process_vm_writev(2), on this
+//! process itself, copy between the mapping and a buffer. The local side is read and written as by
+//! a program, with the same page faults (mm/process_vm_access.c, `process_vm_rw_pages`), and gives
+//! EFAULT where a program would die.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -39,8 +39,8 @@ fn whole(bytes: u64) -> io::Result<usize> {
 
 impl Mapped {
     /// `bytes` of a file from `place` on, for reading, and for writing if it `writes`: shared or
-    /// private, not both, and perhaps populated at once. A private one is never written, for its
-    /// pages would be memory of ours.
+    /// private, not both, and perhaps populated at once. A private one is never written, because
+    /// its pages would be memory of ours.
     pub fn new(
         file: BorrowedFd<'_>,
         place: u64,

@@ -1,4 +1,4 @@
-//! Namespaces, and the mounts of which a new root is made.
+//! Namespaces, and the mounts that make up a new root.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Read};
@@ -82,10 +82,9 @@ fn add_flags(at: &Path, flags: libc::c_ulong) -> io::Result<()> {
 /// So long a file may be held by a process that is only about to become another program.
 const HELD: Duration = Duration::from_secs(10);
 
-/// Lets nothing be written by way of the mount at `at`, once no file of it is open to be written
-/// (fs/namespace.c, `mnt_hold_writers`). A process that another thread of ours starts has what we
-/// have open until it is another program, also a file that we have closed meanwhile: that is waited
-/// for.
+/// Makes the mount at `at` read-only, once no file of it is open for writing (fs/namespace.c,
+/// `mnt_hold_writers`). A process that another thread of ours starts has our open files until its
+/// exec, also a file that we have closed meanwhile: we wait for that.
 pub fn make_read_only(at: &Path) -> io::Result<()> {
     let start = Instant::now();
     loop {
@@ -100,6 +99,38 @@ pub fn make_read_only(at: &Path) -> io::Result<()> {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Makes the mounts below `at` read-only; the one at `at` stays as it is. False: the kernel can't
+/// do it at once (mount_setattr(2), Linux 5.12).
+pub fn make_read_only_below(at: &Path) -> io::Result<bool> {
+    let at = c_path(at)?;
+    let set = |flags: c_int, attributes: libc::mount_attr| {
+        let size = size_of::<libc::mount_attr>();
+        // SAFETY: the path ends in NUL, and the kernel reads one struct of that size.
+        let call = unsafe {
+            libc::syscall(
+                libc::SYS_mount_setattr,
+                libc::AT_FDCWD,
+                at.as_ptr(),
+                flags,
+                &attributes,
+                size,
+            )
+        };
+        checked(call as c_int)
+    };
+    let unchanged = libc::mount_attr { attr_set: 0, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let read_only = libc::MOUNT_ATTR_RDONLY;
+    let was_read_only = flags_of(&at)? & libc::MS_RDONLY != 0;
+    match set(libc::AT_RECURSIVE, libc::mount_attr { attr_set: read_only, ..unchanged }) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => return Ok(false),
+        done => done?,
+    }
+    if !was_read_only {
+        set(0, libc::mount_attr { attr_clr: read_only, ..unchanged })?;
+    }
+    Ok(true)
 }
 
 /// Lets no device be opened by way of the mount at `at`.
@@ -199,9 +230,9 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // SAFETY: the process is a child of ours that has not been waited for, so that the number
-        // can't be anybody else's; waitpid may be given no place for the status. Who could not be
-        // killed ends with us (PR_SET_PDEATHSIG), and is not waited for till then.
+        // SAFETY: the process is a child of ours that has not been waited for, so that no other has
+        // its number; waitpid may be given no place for the status. If it could not be killed it
+        // ends with us (PR_SET_PDEATHSIG), and is not waited for till then.
         unsafe {
             if libc::kill(self.process, libc::SIGKILL) == 0 {
                 libc::waitpid(self.process, std::ptr::null_mut(), 0);
@@ -210,8 +241,8 @@ impl Drop for Holder {
     }
 }
 
-/// No control groups of its own in a new user namespace: by them it could mount those in which we
-/// are, and set limits for us and whoever shares them (cgroup_namespaces(7), namespaces(7)).
+/// No control groups of its own in a new user namespace: with them it could mount those that we are
+/// in, and set limits for us and for all that share them (cgroup_namespaces(7), namespaces(7)).
 const NO_GROUPS: &CStr = c"/proc/sys/user/max_cgroup_namespaces";
 
 /// The life of a [`Holder`]: says how it went, and waits for its end. It has our memory and all
@@ -262,10 +293,10 @@ pub fn enter_mounts_alone(mounts: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Has `command` start in those namespaces, in `directory` as it is there, under Landlock's
-/// `rules`, and in a session of its own, so that our terminal is not its to type on (ioctl_tty(2),
-/// TIOCSTI). Whoever has power in the user namespace has it over the command from the moment in
-/// which that enters, which is before it is another program: till then it can't be looked into
-/// (PR_SET_DUMPABLE(2const)), and what we have open is closed by that time.
+/// `rules`, and in a session of its own, so that it can't type on our terminal (ioctl_tty(2),
+/// TIOCSTI). Powers in the user namespace reach the command from the moment it enters, which is
+/// before its exec: until then it can't be looked into (PR_SET_DUMPABLE(2const)), and our open
+/// files are closed by that time.
 pub fn start_within(
     command: &mut Command,
     user: BorrowedFd<'_>,
@@ -301,7 +332,7 @@ pub fn start_within(
     Ok(())
 }
 
-/// Lifts the limits that bind who has no power over the whole machine, as far as we may
+/// Lifts the limits that bind processes without power over the whole machine, as far as we may
 /// (setrlimit(2)): memory that stays, priorities, and how many files a process may ask for.
 pub fn lift_limits() {
     let infinite = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
@@ -350,7 +381,7 @@ mod tests {
     #[test]
     #[ignore = "needs root: run ./test"]
     fn who_holds_a_namespace_can_t_be_looked_into_from_there() {
-        // Root there, as in a cell: who is nobody has no powers once it is another program.
+        // Root there, as in a cell: the user nobody has no powers after an exec.
         let first = Holder::new(None, NewNamespace::User).unwrap();
         let of_first = |file: &str| format!("/proc/{}/{file}", first.id());
         for map in ["uid_map", "gid_map"] {
@@ -358,7 +389,8 @@ mod tests {
         }
         let user: OwnedFd = std::fs::File::open(of_first("ns/user")).unwrap().into();
         let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts).unwrap();
-        // Of root in that user namespace, who has all powers there (proc_pid_environ(5): ptrace).
+        // For root in that user namespace, which has all powers there (proc_pid_environ(5):
+        // ptrace).
         let file = format!("cat /proc/{0}/environ > /dev/null && ls -l /proc/{0}/fd/", holder.id());
         let mounts = std::fs::File::open("/proc/self/ns/mnt").unwrap().into();
         let looked = |user: &OwnedFd, mounts: &OwnedFd| {
@@ -389,7 +421,7 @@ mod tests {
                 false => Ok(()),
             }
         };
-        // SAFETY: nobody but this thread goes on in what is forked; it is a test.
+        // SAFETY: only this thread goes on in the forked process; it is a test.
         unsafe { command.pre_exec(looked) };
         assert!(command.status().unwrap().success());
         // What can't be started says so yet.

@@ -9,8 +9,8 @@ use std::path::Path;
 use libc::c_int;
 
 /// Closes all that this process has open besides its standard files, those of `kept`, and pipes and
-/// sockets of our own: by one the standard library hears of a failure. What whoever started us left
-/// open would go on to the next program. For who has been forked: it takes no memory.
+/// sockets of our own: the standard library learns of a failure by one. Files that our own starter
+/// left open would go on to the next program. For use after a fork: it allocates no memory.
 pub(super) fn close_files(kept: [c_int; 3]) -> io::Result<()> {
     #[repr(align(8))]
     struct Entries([u8; 2048]);
@@ -34,7 +34,7 @@ pub(super) fn close_files(kept: [c_int; 3]) -> io::Result<()> {
             let number = digits.fold(0, |sum, digit| sum * 10 + c_int::from(digit - b'0'));
             if number > 2 && number != folder && !kept.contains(&number) && !is_pipe_of_ours(number)
             {
-                // SAFETY: what has been forked runs nothing more that uses the descriptor.
+                // SAFETY: the forked process runs nothing more that uses the descriptor.
                 unsafe { libc::close(number) };
             }
             rest = &rest[length..];

@@ -31,8 +31,8 @@ struct Counts {
     recently_evicted: u64,
 }
 
-/// What is cached of the open file or device. Before Linux 6.5 dirty pages can't be told apart
-/// and count as clean; what can't be known counts as nothing.
+/// What is cached of the open file or device. Before Linux 6.5 dirty pages can't be recognised and
+/// count as clean; unknown pages don't count.
 pub fn cached(file: RawFd) -> Cached {
     cachestat(file).or_else(|| mincore(file)).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Events that the kernel counts for the threads that one starts, each with when and where it was:
-//! perf_event_open(2). What it has to say of them lies in a ring of memory for each processor.
+//! Events that the kernel counts for the threads that we start, each with its time and place:
+//! perf_event_open(2). It writes them into a ring of memory for each processor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -74,9 +74,9 @@ pub struct Sample<'a> {
     pub thread: u32,
     /// By clock_gettime(2), CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// Of a page fault; 0 of a tracepoint.
+    /// The address of a page fault; 0 for a tracepoint.
     pub address: u64,
-    /// Of a tracepoint: its fields.
+    /// The fields of a tracepoint.
     pub raw: &'a [u8],
 }
 
@@ -105,7 +105,7 @@ pub struct Events {
 unsafe impl Send for Events {}
 
 impl Events {
-    /// For a ring of `pages`, a power of two. It wakes who waits for it when it is half full.
+    /// For a ring of `pages`, a power of two. It wakes its waiters when it is half full.
     pub fn open(all: &[Counted], processor: c_int, pages: usize) -> io::Result<Events> {
         let data_bytes = pages * page_bytes() as usize;
         let open = |counted: &Counted| open(*counted, processor, data_bytes as u32 / 2);

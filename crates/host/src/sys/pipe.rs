@@ -27,7 +27,7 @@ fn fd_of(file: &impl AsFd) -> i32 {
     file.as_fd().as_raw_fd()
 }
 
-/// Waits until there is something to read, or nobody is left who would write (poll(2)).
+/// Waits until there is something to read, or no writer is left (poll(2)).
 pub fn wait_readable(file: impl AsFd) -> io::Result<()> {
     let mut one = libc::pollfd { fd: file.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the kernel reads and writes the one pollfd that there is.

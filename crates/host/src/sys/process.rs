@@ -77,10 +77,10 @@ fn bind(command: &mut Command, has_own_group: bool) {
     let us = std::process::id();
     let die_with_parent = move || {
         if has_own_group {
-            // Not by Command::process_group, which comes before all closures: who leads a group
-            // can't begin a session (setsid(2)).
-            // SAFETY: setpgid takes two numbers. It fails for who has begun a session, and so leads
-            // a group already.
+            // Not by Command::process_group, which comes before all closures: a group leader can't
+            // begin a session (setsid(2)).
+            // SAFETY: setpgid takes two numbers. It fails for a session leader, which leads a group
+            // already.
             unsafe { libc::setpgid(0, 0) };
         }
         // SAFETY: prctl with these arguments touches no memory.
@@ -101,8 +101,8 @@ fn bind(command: &mut Command, has_own_group: bool) {
     unsafe { command.pre_exec(die_with_parent) };
 }
 
-/// Has `command` move itself, before it starts, into the cgroups whose `cgroup.procs` are open as
-/// `doors`: 0 stands for who writes (cgroups(7)). Where it may not it stays where we are.
+/// Makes `command` move itself, before it starts, into the cgroups whose `cgroup.procs` are open as
+/// `doors`: 0 stands for the writer (cgroups(7)). If it may not, it stays in ours.
 pub fn start_in_cgroups(command: &mut Command, doors: &[File]) -> io::Result<()> {
     let doors = doors.iter().map(File::try_clone).collect::<io::Result<Vec<File>>>()?;
     let enter = move || {
@@ -117,8 +117,8 @@ pub fn start_in_cgroups(command: &mut Command, doors: &[File]) -> io::Result<()>
     Ok(())
 }
 
-/// Gives this thread, and what it starts, a mount namespace of its own, out of which no mount
-/// spreads. The namespace and its mounts go with the last thread or process in it.
+/// Gives this thread, and what it starts, a mount namespace of its own; no mount propagates out of
+/// it. The namespace and its mounts end with the last thread or process in it.
 pub fn private_mounts() -> io::Result<()> {
     // SAFETY: unshare takes a number. Of CLONE_NEWNS it touches this thread alone.
     if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
@@ -183,7 +183,7 @@ pub fn process_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
-/// The same of this thread alone.
+/// The same for this thread alone.
 #[cfg(test)]
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The memory of an io_uring, as whoever has its descriptor may look at it: io_uring_setup(2).
+//! The memory of an io_uring, as any holder of its descriptor may read it: io_uring_setup(2).
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,9 +16,9 @@ const SETUP_SQE128: u32 = 1 << 10;
 const SETUP_CQE32: u32 = 1 << 11;
 const SETUP_NO_SQARRAY: u32 = 1 << 16;
 const SETUP_CLAMP: u32 = 1 << 4;
-/// Flags from here on are of kernels that are newer than this program: who knows what they lay out.
+/// Flags from here on are of kernels newer than this program, and may change the layout.
 const SETUP_UNKNOWN: u32 = !0 << 18;
-/// Those by which its memory is laid out.
+/// Those that change the layout of its memory.
 const LAYOUT: u32 = SETUP_SQE128 | SETUP_CQE32 | SETUP_NO_SQARRAY;
 /// `IORING_MAX_ENTRIES`, to which CLAMP brings down what asks for more.
 const ENTRIES_MOST: u32 = 32_768;
@@ -43,7 +43,7 @@ struct Parameters {
     cq_address: u64,
 }
 
-/// What a program gives to io_uring_setup(2) begins with what it will be told, and then its flags.
+/// The parameters of io_uring_setup(2) begin with two answers of the kernel, then the flags.
 pub const SETUP_BYTES: usize = 12;
 
 /// How a ring will be set up.
@@ -122,8 +122,8 @@ pub struct RingReader {
 }
 
 impl RingReader {
-    /// What was put into the ring, and not yet taken out by the kernel. The flags are those that it
-    /// was set up with: `flags_of` knows them by the number of its entries.
+    /// Requests in the ring that the kernel has not yet taken. `flags_of` gives the flags of its
+    /// setup by the number of its entries.
     ///
     /// # Errors
     /// When the ring can't be looked at: it is none, its memory is the program's own

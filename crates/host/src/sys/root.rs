@@ -36,9 +36,9 @@ impl ChangedRoot {
         }
     }
 
-    /// Without CAP_SYS_CHROOT only the working directory is changed: who lacks it can reach no more
-    /// by a link than by the path that it stands for. Where a container's filter forbids unshare(2)
-    /// too, it is that of all threads.
+    /// Without CAP_SYS_CHROOT only the working directory is changed: a link gives such a process no
+    /// more than the path that it stands for. If a container's filter forbids unshare(2) too, it is
+    /// changed for all threads.
     pub fn enter_if_allowed(directory: BorrowedFd<'_>) -> io::Result<ChangedRoot> {
         // SAFETY: AT_FDCWD is no descriptor that could be closed meanwhile.
         let working_directory = unsafe { BorrowedFd::borrow_raw(libc::AT_FDCWD) };
@@ -80,7 +80,7 @@ fn change_directory(directory: BorrowedFd<'_>) -> io::Result<()> {
     retried(|| unsafe { libc::fchdir(directory.as_raw_fd()) }).map(drop)
 }
 
-/// While it lives, what its thread makes has the mode that it is given, and so has what those make
+/// While it lives, files that its thread makes get exactly the given mode, as do those of threads
 /// that it starts meanwhile: umask(2).
 #[derive(Debug)]
 pub struct NoUmask {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Whether the terminal is to show what is typed; gives whether it did. Ctrl-C stays a signal.
+/// Sets whether the terminal shows what is typed; returns whether it did. Ctrl-C stays a signal.
 pub fn set_echo(terminal: BorrowedFd, on: bool) -> io::Result<bool> {
     let fd = terminal.as_raw_fd();
     let mut modes = std::mem::MaybeUninit::<libc::termios>::zeroed();

@@ -1,6 +1,6 @@
 //! What the files of a tree hold. Each file's bytes depend on the seed and its place alone, and no
-//! two files share any: neither a file system nor an archiver finds anything to save, but for what
-//! the tree was asked to hold.
+//! two files share any: neither a file system nor an archiver can save anything, beyond what the
+//! tree was asked to hold.
 
 use fsverdict_core::model::TreeContent;
 
@@ -28,7 +28,7 @@ const WORDS: [&str; 64] = [
 #[derive(Debug)]
 pub struct Contents {
     kind: TreeContent,
-    /// Of each block, how much is random.
+    /// How much of each block is random.
     random_bytes: usize,
     buffer: Vec<u8>,
 }

@@ -106,7 +106,7 @@ struct Shared {
     /// Where the first name of each file that has several was copied to, below `target`.
     links: Mutex<HashMap<(u64, u64), CString>>,
     mask: u32,
-    /// Whose new files are, if that is known.
+    /// The owner of new files, if that is known.
     owner: Option<(u32, u32)>,
     is_root: bool,
 }
@@ -165,7 +165,7 @@ impl Work for Copier {
         outcome
     }
 
-    /// What is made in a directory changes its times, and may not be allowed by its mode.
+    /// New entries change a directory's times, and its mode may forbid them.
     fn leave(&mut self, place: Place, _within: Option<(&Place, Child<'_>)>) -> Result<(), Fault> {
         let (file, status) = (place.target.as_fd(), &place.status);
         let done = self.shared.give_owner(file, status);
@@ -209,7 +209,7 @@ impl Copier {
         Ok(())
     }
 
-    /// Copies what is no regular file, or of which the directory does not say what it is.
+    /// Copies anything but a regular file, or an entry whose kind the directory does not tell.
     fn copy_other(
         &mut self,
         place: &Place,
@@ -366,8 +366,8 @@ fn copy_ranges(from: BorrowedFd<'_>, to: BorrowedFd<'_>, len: u64) -> io::Result
 }
 
 impl Shared {
-    /// Gives `file` its source's owner. Who is not root may not give files away, and keeps them, as
-    /// with `cp -a`.
+    /// Gives `file` its source's owner. Only root may give files away; others keep them, as with
+    /// `cp -a`.
     fn give_owner(&self, file: BorrowedFd<'_>, status: &Status) -> io::Result<()> {
         if self.owner == Some(status.owner) {
             return Ok(());

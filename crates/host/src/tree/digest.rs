@@ -1,9 +1,9 @@
 //! Whether two trees are the same: name by name, byte by byte.
 //!
-//! Of everything go in: its path, kind, mode, owner and size, the time of its last change if
-//! asked, a file's bytes, a link's target, and where the first name of a file is that has several.
-//! Names are taken in their order, so that it does not matter how a file system orders them.
-//! SipHash-2-4 of 64 bits is good against accidents, and that is what it is for.
+//! It covers of everything its path, kind, mode, owner and size, the time of its last change if
+//! asked, a file's bytes, a link's target, and, for a file with several names, the first. Names are
+//! sorted, so that a file system's order does not matter. SipHash-2-4 of 64 bits guards against
+//! accidents, which is all that is needed.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr};

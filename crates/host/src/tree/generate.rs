@@ -1,7 +1,7 @@
 //! Making a tree of a [`Shape`].
 //!
 //! Operations are *create* (openat, write, close), *mkdir* (mkdirat, openat), *link* and *symlink*.
-//! What is written is made beforehand; of what does not fit into one write, between the writes, as
+//! Content is made beforehand; if it does not fit into one write, the rest between the writes, as
 //! part of the operation.
 
 use std::collections::BTreeMap;

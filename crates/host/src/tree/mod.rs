@@ -1,8 +1,8 @@
 //! Trees of files: made from a seed, walked, copied and deleted by one or more threads.
 //!
 //! Everything is reached from its parent's descriptor, so that no path is looked up and none can be
-//! too long. What is open at once is the directories above those under way, and
-//! the limit on descriptors is raised as far as it may be.
+//! too long. The directories above those under way are open at once, and the limit on descriptors
+//! is raised as far as possible.
 
 mod content;
 mod copy;
@@ -62,7 +62,7 @@ pub struct Counts {
     pub links: u64,
     /// Devices, pipes and sockets.
     pub specials: u64,
-    /// Bytes of content, those of a file with two names once; where nobody asked for them, 0.
+    /// Bytes of content, a file with two names counted once; 0 if they were not asked for.
     pub bytes: u64,
 }
 

@@ -11,7 +11,7 @@
 //! - *Sizes* are lognormal (μ = 9.48, σ = 2.46) but for six in 100,000, which follow a Pareto
 //!   distribution from 512 MiB up (k = 0.91; same table), and are then multiplied to hold what was
 //!   asked for. With that k there is no mean: no file is drawn larger than a sixteenth of what all
-//!   are expected to hold, for a single one would often be most of a small tree.
+//!   are expected to hold, because a single one would often be most of a small tree.
 //! - *Names*: 4 to 16 letters and a number in base 36; and of sixteen files three without an
 //!   extension and two each with the commonest. Lengths and extensions are ours: they
 //!   come near the mean of 19 bytes that a Debian system has below /usr.
@@ -208,7 +208,7 @@ impl Shape {
         }
     }
 
-    /// Draws kinds and sizes, before they are multiplied; what is drawn next is names.
+    /// Draws kinds and sizes, before they are multiplied; names are drawn next.
     fn draw(&self, number: u32, files: &mut Files) -> Draws {
         let mut draws = Draws::new(derived_seed(self.seed, &["tree directory"], number));
         let Files { sizes, made, .. } = files;

@@ -2,12 +2,12 @@
 //!
 //! A thread takes a directory, does all that is in it, and keeps its subdirectories on a stack of
 //! its own: the deepest come first, so that few directories are open at once. Only while another
-//! thread waits does it give away half of its stack, the older half, whose directories lie higher
-//! and hold more. So a lone thread shares nothing and pays for nothing, and several meet at one
-//! lock as often as one of them has run out of work. A directory is not divided among threads:
-//! its own lock in the kernel would bring them back in line.
+//! thread waits does it give away half of its stack, the older half, with directories that are
+//! higher and hold more. So a lone thread shares nothing and pays nothing, and several take the one
+//! lock only when one of them has run out of work. A directory is not divided among threads: its
+//! own lock in the kernel would serialise them again.
 //!
-//! Between two directories all of it can stand still, and be gone on with from where it was.
+//! Between two directories the traversal can be paused, and resumed where it was.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -187,7 +187,7 @@ impl<P> Shared<P> {
         self.stopped.load(Ordering::Relaxed) || self.entries.load(Ordering::Relaxed) >= pause
     }
 
-    /// Nobody shall wait any more, not even if he comes to it now.
+    /// No thread waits any more, not even one that is about to.
     fn wake(&self, forever: bool) {
         let queue = self.queue();
         self.stopped.fetch_or(forever, Ordering::Relaxed);
@@ -196,8 +196,8 @@ impl<P> Shared<P> {
     }
 }
 
-/// Stops the others when a thread ends, however it does: for ever unless there is a pause, for by
-/// itself it ends only after the last.
+/// Stops the others when a thread ends, however it does: for good unless there is a pause, because
+/// without one it ends only after the last.
 struct StopsOthers<'a, P> {
     shared: &'a Shared<P>,
     pause: u64,
@@ -284,7 +284,7 @@ impl<W: Work> Worker<W> {
         Ok(())
     }
 
-    /// Leaves a directory that is done, and those above it of which it was the last.
+    /// Leaves a directory that is done, and those above it that are done with it.
     fn leave(
         &mut self,
         mut place: W::Place,

@@ -1,8 +1,8 @@
 //! Walking: every directory is read, and where asked every entry's status.
 //!
 //! A *list* is one directory, opened, read to its end and closed. A *stat* is one entry's fstatat.
-//! Where a directory does not say what its entries are, they are asked for their status in any
-//! case. A walk goes on below mounts, as find does.
+//! If a directory does not tell the kind of its entries, each gets an fstatat in any case. A walk
+//! goes on below mounts, as find does.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,7 +22,8 @@ const STAT: usize = 1;
 /// How a directory is opened: never through a symbolic link.
 pub const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 
-/// Opens the uppermost directory. It is no symbolic link: who may name one looks where it leads.
+/// Opens the uppermost directory, which must not be a symbolic link: a caller that may be given one
+/// resolves it first.
 pub fn open_top(directory: &Path) -> Result<OwnedFd, TreeError> {
     let mut options = File::options();
     std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), DIRECTORY)

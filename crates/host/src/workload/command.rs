@@ -143,7 +143,7 @@ impl Ready {
         Err(CommandError::Failed { command: shown, status, said })
     }
 
-    /// The same of one whose standard output is read: all of it has to be there.
+    /// The same for one whose standard output is read: it has to be complete.
     pub fn run_whole(self) -> Result<(), CommandError> {
         let (printed, path) = self.stdout.clone();
         self.run()?;
@@ -158,7 +158,7 @@ impl Ready {
 const NAME: &str = "command";
 
 /// The figures that a command has given of its own work: written to `written`, or printed. Known
-/// programs are read where it has written none itself, for a script that reads its program's output
+/// programs' output is read only where the command has written none, because a script that reads it
 /// has done so.
 pub fn figures(
     workload: &Workload,
@@ -170,7 +170,7 @@ pub fn figures(
     let figures = model::figures(&text);
     let mut figures = figures.map_err(|error| format!("{}: {error}", written.display()))?;
     if let Some((name, bytes)) = unkept(outputs) {
-        // What stands last in what was kept is none of its results.
+        // The last kept output is not its results.
         if workload.figures.is_empty() && not_given(workload, &figures).is_none() {
             return Ok(figures);
         }
@@ -208,7 +208,8 @@ fn unkept(outputs: &Outputs) -> Option<(String, u64)> {
     outputs.unkept_bytes().into_iter().find(|(name, _)| is_its(name))
 }
 
-/// What it has printed, its standard output first. A line that is written over ends there.
+/// What it has printed, its standard output first. A line that is overwritten (by a carriage
+/// return) ends there.
 fn printed_text(raw: &Path) -> Result<String, HostError> {
     let mut printed = String::new();
     for suffix in ["stdout", "stderr"] {
@@ -219,7 +220,7 @@ fn printed_text(raw: &Path) -> Result<String, HostError> {
     Ok(printed)
 }
 
-/// What is in a file that the work may have written, or taken away.
+/// The content of a file that the work may have written, or removed.
 fn read_if_there(path: &Path) -> Result<String, HostError> {
     match left::read(path, left::TEXT_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -277,8 +278,8 @@ impl TimedPart for Whole<'_> {
 
     fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
         record.operations = self.scene.workload.operations;
-        // What a server reads and writes for it is not its processes', and what a program writes
-        // that is its file system is not counted as theirs.
+        // What a server reads and writes for the work is not done by its processes, and what a
+        // program writes as its file system must not count as theirs.
         if let (Some(before), Some(after), false) =
             (&self.before, &self.after, self.scene.has_servers || self.scene.is_served)
         {

@@ -28,8 +28,8 @@ impl Directories {
         first(directory)..first(directory + 1)
     }
 
-    /// What `thread` of `threads` goes over in each of `turns`, in order: as many files in each.
-    /// A directory without files belongs to the turn that comes to it.
+    /// What `thread` of `threads` goes over in each of `turns`, in order: equally many files in
+    /// each. A directory without files belongs to the turn that reaches it.
     pub fn stretches(self, thread: u32, threads: u32, turns: u32) -> Vec<Vec<Stretch>> {
         let share = self.share(thread, threads);
         let first = self.numbers(share.start).start;

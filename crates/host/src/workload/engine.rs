@@ -14,10 +14,10 @@ use crate::tool::ToolError;
 
 /// One kind of work. Each file of this folder has one, for its part of the plan.
 ///
-/// What it needs is stated by the plan's part itself ([`Workload::needs`]): a place is asked for it
+/// The plan's part itself states what it needs ([`Workload::needs`]): a place is asked for that
 /// before there is anything to run.
 pub trait Engine {
-    /// What is wrong with it, as the work of this workload, as far as that shows without its tool.
+    /// What is wrong with it as this workload's work, as far as that shows without its tool.
     fn check(&self, _workload: &Workload) -> Result<(), HostError> {
         Ok(())
     }
@@ -83,7 +83,7 @@ pub struct Taken {
 
 /// A part of the work that is ready to be timed. It is called once, and not once an operation.
 pub trait TimedPart {
-    /// What is timed: all of the part, and nothing else.
+    /// The timed work: all of the part, and nothing else.
     fn run(&mut self) -> Result<(), HostError>;
 
     /// Checks what it did and enters its figures, after the clock has stopped.

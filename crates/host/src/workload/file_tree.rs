@@ -6,8 +6,8 @@
 //! - *delete*: all there is is deleted, both trees with their uppermost directories.
 //!
 //! Operations are entries of the tree. What a phase did is checked after its timed part: it must
-//! have met every entry, a tree that was made must hold what it should, a copy must be its source,
-//! byte by byte, and of what was deleted nothing may be left.
+//! have met every entry, a new tree must hold what it should, a copy must equal its source, byte by
+//! byte, and nothing may be left after a deletion.
 
 use std::fs::{self, File};
 use std::io;
@@ -33,13 +33,13 @@ enum FileTreeError {
     Tree(#[from] TreeError),
     #[error("its turns: {0}")]
     InTurns(#[from] io::Error),
-    #[error("{}: met {met} entries of the {expected} there are", phase.name())]
+    #[error("{}: found {met} entries instead of {expected}", phase.name())]
     Entries { phase: TreePhase, met: u64, expected: u64 },
     #[error("{} holds {found:?} instead of {expected:?}", path.display())]
     Made { path: PathBuf, found: Counts, expected: Counts },
     #[error("{} differs from {}, first in {}", copy.display(), from.display(), path.display())]
     Copied { copy: PathBuf, from: PathBuf, path: PathBuf },
-    #[error("{} lacks the last of what {} holds", copy.display(), from.display())]
+    #[error("{} lacks the end of {}", copy.display(), from.display())]
     Lacking { copy: PathBuf, from: PathBuf },
     #[error("{} is left after everything was deleted", path.display())]
     Left { path: PathBuf },
@@ -115,9 +115,9 @@ struct Prepared<'a> {
     phase: TreePhase,
     seed: u64,
     directory: PathBuf,
-    /// Of a tree that is copied there: where its source is, whatever links lead to it.
+    /// For a tree that is copied there: the real path of its source.
     source: Option<PathBuf>,
-    /// Of a tree that is generated.
+    /// For a tree that is generated.
     shape: Option<Shape>,
     /// What is in the tree.
     expected: Counts,
@@ -351,7 +351,7 @@ mod tests {
         let shown = dir.path().join("tree").display().to_string();
         phase(&tree(), TreePhase::Fill, dir.path()).unwrap();
         fs::write(dir.path().join("tree/more"), "").unwrap();
-        assert_eq!(told(TreePhase::Walk), "walk: met 440 entries of the 439 there are");
+        assert_eq!(told(TreePhase::Walk), "walk: found 440 entries instead of 439");
         fs::remove_file(dir.path().join("tree/more")).unwrap();
         let tree = tree();
         let prepared = prepare(&tree, TreePhase::Copy, dir.path(), 5).unwrap();

@@ -1,15 +1,15 @@
 //! The fsync-anatomy study's test program: many files written, the last of them synced.
 //!
 //! The files are laid out before the caches are dropped, those of each repetition in a directory of
-//! its own: empty for the allocating case, whole for the others: one overwrites, one writes on
-//! behind. So all cases find the files there and durable, and what an fsync has to commit besides
-//! data is what the *writes* changed, not that files were made.
+//! its own: empty for the allocating case, whole for the others: one overwrites, one appends. So in
+//! all cases the files exist and are durable, and besides data an fsync only has to commit what the
+//! *writes* changed, not the creation of files.
 //!
 //! A repetition opens its files, writes to each, syncs the last one, closes them and has the whole
 //! file system synced (syncfs), so that the next one begins with nothing dirty. Latencies are those
-//! of the calls write, fsync and syncfs; the last is what the fsync left to be written. The probes
-//! see the whole phase, with all that the other files cost. The devices' counters are therefore
-//! also read right before and after each fsync: what completed meanwhile is taken as its doing.
+//! of the calls write, fsync and syncfs; the last shows what the fsync left to be written. The
+//! probes see the whole phase, with the cost of all other files. Therefore the devices' counters
+//! are also read right before and after each fsync: what completed in between counts as its work.
 //!
 //! In place of the fsync the plan may have another operation measured, under the same names: what
 //! it leaves for the closing syncfs tells how much of the work it did.
@@ -239,7 +239,8 @@ impl Prepared {
         Ok(self.done(sys::monotonic_ns() - start_ns, None))
     }
 
-    /// Does it in turns, each of which has as many repetitions as its number in the others' work.
+    /// Works in turns; a turn has as many repetitions as the turn of that number in the others'
+    /// work.
     fn run_in_turns(mut self, relay: &Relay, devices: &[Device]) -> Result<Done, FsyncFilesError> {
         let all = self.repetitions.len();
         let turns = relay::shares(all as u64);
@@ -385,7 +386,7 @@ impl Operator {
         directory.map(Some).map_err(Fault::of("open the directory of", 0))
     }
 
-    /// Writes to each, but not to the one whose write is what is measured.
+    /// Writes to each, except to the one whose write is measured.
     fn write_all(&mut self, repetition: &Repetition, marks: Option<&Marks>) -> Result<(), Fault> {
         let left = usize::from(self.operation == FsyncOperation::ODsync);
         let written = self.open.len() - left;

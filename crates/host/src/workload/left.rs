@@ -1,6 +1,6 @@
-//! Files that work has left where the trial reads them. The folder is one that the work may write
-//! to: what is called like a file may be a link to another, of the trial's own or without end, a
-//! pipe that nobody writes to, or larger than memory.
+//! Files that work has left where the trial reads them. The work may write to that folder: a file's
+//! name may lead to one of the trial's own, to an endless one, or to a pipe that nobody writes to,
+//! and the file may be larger than memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -53,7 +53,7 @@ mod tests {
         for (name, why) in [
             ("link", "it is a link, and is not followed"),
             ("endless", "it is a link, and is not followed"),
-            ("pipe", "it is no file"),
+            ("pipe", "it is not a file"),
             ("sparse", "it has more than 1 MiB"),
         ] {
             assert_eq!(read(&path(name), 1 << 20).unwrap_err().to_string(), why, "{name}");

@@ -1,5 +1,4 @@
-//! What is run on a file system, and what running it brought: each kind of work has an engine, in a
-//! file of its own.
+//! Work on a file system, and its results: each kind of work has an engine, in a file of its own.
 
 pub mod command;
 mod directories;
@@ -37,7 +36,7 @@ pub fn programs(plan: &Plan) -> impl Iterator<Item = &'static str> {
     needed.into_iter()
 }
 
-/// What does this work. Here alone is told which kind of work is which engine's.
+/// The engine of this work. Only this function knows which engine does which kind of work.
 pub fn engine(work: Work<'_>) -> &dyn Engine {
     match work {
         Work::Command(command) => command,

@@ -40,7 +40,7 @@ impl Printed {
         let way = Way { pipe, file, kept_bytes: 0, unkept_bytes: 0, last, error };
         let printed = Printed(Arc::new(Mutex::new(way)));
         let ours = printed.clone();
-        // It is there before the work is timed, and goes with the last who could write.
+        // The thread starts before the work is timed, and ends with the last writer.
         std::thread::Builder::new()
             .name("printed".into())
             .spawn(move || while sys::wait_readable(&watched).is_ok() && ours.way().empty() {})?;
@@ -51,7 +51,7 @@ impl Printed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in all that is there now. What has ended has printed no more.
+    /// Takes in all that is there now. An ended process prints no more.
     pub fn take_in(&self) -> io::Result<()> {
         let mut way = self.way();
         way.empty();
@@ -120,7 +120,7 @@ impl Outputs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much is not in the files, of those of which something is not.
+    /// How much is missing from the files, for those that lack something.
     pub fn unkept_bytes(&self) -> BTreeMap<String, u64> {
         let all = self.all();
         let unkept = all.iter().map(|(name, it)| (name.clone(), it.unkept_bytes()));

@@ -1,5 +1,5 @@
 //! Work in turns: the lab of a duet says on our standard input when the work goes on and for how
-//! long, and hears on our standard output when it stands still.
+//! long, and we say on our standard output when it is stopped.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::timing::threads::{self, Failed};
 pub enum Order {
     /// All trials of the duet are ready: begin.
     Begin,
-    /// Have a turn: of that place in its cycle, and so long.
+    /// Have a turn, at this place in its cycle and of this length.
     Go {
         /// From 1.
         place: u32,
@@ -148,8 +148,8 @@ impl Relay {
         agreed(Answer::Ready, Order::Begin)
     }
 
-    /// Says that the timed part is closed, and waits until it is for the others: what is not synced
-    /// yet would be written by itself while others go on to what comes next.
+    /// Says that the timed part is closed, and waits until it is for the others: unsynced data
+    /// would be written by itself while others go on to their next part.
     pub fn closed(&self) -> io::Result<()> {
         agreed(Answer::Closed, Order::Leave)
     }
@@ -188,7 +188,7 @@ impl Relay {
                 None => standstill::stand_still(child.id()),
                 Some(_) => Ok(()),
             };
-            // Who stands still can't be ended in order.
+            // A stopped process can't be ended in order.
             let after = stopped.and_then(|()| at_rest(&mut reader));
             let after = after.inspect_err(|_| standstill::go_on(child.id()))?;
             self.0.borrow_mut().add(place, began, began_ms, moved_bytes(&before, &after));
@@ -256,7 +256,7 @@ pub struct GoneOver<Worker> {
 pub enum Undone<Fault> {
     /// A thread could not be started, or failed.
     Failed(Failed<Fault>),
-    /// It was to take turns, and nobody said whose it was.
+    /// It should take turns, and the order to did not arrive.
     Turns(io::Error),
 }
 
@@ -272,15 +272,15 @@ impl<Fault> From<io::Error> for Undone<Fault> {
     }
 }
 
-/// Who counts what it has done.
+/// A worker that counts its operations.
 pub trait Counts {
     /// Operations so far.
     fn operations(&self) -> u64;
 }
 
-/// Has all workers at once do `work` in `directory`, out of which no link leads them: their shares
-/// of one turn after the other where they take turns with those of other trials, else those of the
-/// only one.
+/// Makes all workers at once do `work` in `directory`, which no link leads out of: if they take
+/// turns with those of other trials, their shares of one turn after the other, else those of the
+/// only turn.
 pub fn gone_over<Worker: Counts + Send, Fault: Send>(
     relay: Option<&Relay>,
     devices: &[Device],
@@ -334,8 +334,8 @@ fn unexpected(order: Order) -> io::Error {
     io::Error::other(format!("the lab of the duet says {order} where nothing follows"))
 }
 
-/// What the devices show when nothing is under way at them: requests that the work has begun are
-/// part of its turn. What a file system writes by itself is not waited for.
+/// The devices' counters once nothing is under way: requests that the work has begun are part of
+/// its turn. Writes by the file system itself are not waited for.
 fn at_rest(reader: &mut DeviceReader) -> io::Result<DeviceReading> {
     const PATIENCE: Duration = Duration::from_millis(20);
     const PAUSE: Duration = Duration::from_micros(200);

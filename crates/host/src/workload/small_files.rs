@@ -13,9 +13,9 @@
 //! when its turn comes: open beforehand, many would exceed the limit on descriptors, and a cold one
 //! would be read before the clock starts.
 //!
-//! Files are visited in name order, which is the order they were made in: so does `cat *`, hence
-//! the openEuler study whose test this is. It suits file systems that place files in order of
-//! creation; access at random is another workload, and fio's.
+//! Files are visited in name order, which is the order they were made in: so does `cat *`, and
+//! hence the openEuler study that this test comes from. It suits file systems that place files in
+//! order of creation; random access is another workload, and fio's.
 //!
 //! Contents are those of `random_bytes.rs`: no two blocks of 4 KiB are alike.
 

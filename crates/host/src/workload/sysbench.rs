@@ -150,8 +150,8 @@ impl Output<'_> {
         value.trim().trim_end_matches('s').parse().ok()
     }
 
-    /// Bytes a second of so many requests: of a block each, but for the last one of a file, as far
-    /// as the bandwidth goes with that. Of 1 MiB/s its two decimals leave 1%.
+    /// Bytes a second of so many requests: one block each, except the last one of a file, as far as
+    /// the printed bandwidth agrees. Its two decimals leave 1% at 1 MiB/s.
     fn bytes_per_s(&self, rate: f64, mib_per_s: f64) -> f64 {
         const ROUNDED: f64 = 0.005;
         let [least, most] = [mib_per_s - ROUNDED, mib_per_s + ROUNDED].map(|it| it.max(0.0) * MIB);

@@ -52,7 +52,7 @@ enum Figures {
 enum Seed {
     /// What the files hold, or which there are.
     Files,
-    /// What the tool is told; what its files hold depends on more than that.
+    /// The tool's arguments; its files' content depends on more than that.
     Tool,
     /// There is nothing random in it.
     Nothing,

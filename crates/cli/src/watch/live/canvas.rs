@@ -1,4 +1,4 @@
-//! The terminal as a sheet of lines, of which only those that have changed are written.
+//! The terminal as a sheet of lines; only changed lines are written.
 
 use std::io;
 

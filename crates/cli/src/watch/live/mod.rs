@@ -1,8 +1,8 @@
 //! The whole terminal as a view of the run.
 //!
-//! The view is on standard error, in the terminal's other screen, so that what stood there before
-//! is there again when it ends. Keys do nothing and are not shown; Ctrl-C is the signal that it is
-//! everywhere, which is why the terminal is not put into raw mode.
+//! The view is on standard error, in the terminal's other screen, so that the former content is
+//! back when it ends. Keys do nothing and are not shown; Ctrl-C is the usual signal, because the
+//! terminal is not put into raw mode.
 
 mod canvas;
 mod line;
@@ -66,7 +66,7 @@ impl Live {
             return;
         }
         if let Some(canvas) = &mut self.canvas {
-            // A terminal that is gone ends the run by a signal, or nobody looks.
+            // If the terminal is gone, a signal ends the run, or nobody is watching.
             let _ = canvas.draw(|width, height| screen::page(state, width, height));
             self.drawn = Some(Instant::now());
         }

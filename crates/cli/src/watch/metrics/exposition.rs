@@ -1,5 +1,5 @@
 //! The text that is scraped: OpenMetrics 1.0 (IETF draft-richih-opsawg-openmetrics-00), and the
-//! older format of Prometheus (version 0.0.4) for those who do not ask for it.
+//! older format of Prometheus (version 0.0.4) for clients that do not ask for it.
 
 use fsverdict_core::render;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ impl Dialect {
         }
     }
 
-    /// What stands below all families.
+    /// The end of the page, below all families.
     pub fn end(self) -> &'static str {
         match self {
             Dialect::OpenMetrics => "# EOF\n",

@@ -1,7 +1,7 @@
 //! As much of HTTP/1.1 (RFC 9112) as a scraper needs: GET of one page, a connection each.
 //!
-//! Whoever connects and says nothing holds nobody up: each connection has a thread, of which there
-//! are few, and where one more comes, the oldest is closed.
+//! A silent client does not block others: each connection has a thread; there are few, and if one
+//! more comes, the oldest is closed.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -30,7 +30,7 @@ pub fn serve(
     let open = Open::default();
     let answer_all = move || {
         for stream in listener.incoming().flatten() {
-            // Whoever has gone away meanwhile asks again.
+            // A client that has gone meanwhile asks again.
             let _ = open.answer(stream, &site);
         }
     };
@@ -43,7 +43,7 @@ pub fn serve(
 struct Open(Arc<Mutex<VecDeque<Arc<TcpStream>>>>);
 
 impl Open {
-    /// Answers in a thread of its own, for which the oldest connection may have to go.
+    /// Answers in a thread of its own; the oldest connection may have to make room.
     fn answer<P>(&self, stream: TcpStream, site: &Arc<Site<P>>) -> io::Result<()>
     where
         P: Fn(Dialect) -> String + Send + Sync + 'static,

@@ -1,7 +1,7 @@
 //! The run as OpenMetrics, for Prometheus, Netdata and their like.
 //!
-//! The page is written when there is news and once a second, and only handed out when it is asked
-//! for: a scrape during a timed part costs the machine a connection and a copy.
+//! The page is written when there is news and once a second, and a request only gets a copy: a
+//! scrape during a timed part costs the machine a connection and a copy.
 
 mod exposition;
 mod http;
@@ -28,7 +28,7 @@ pub struct Listen(SocketAddr);
 impl FromStr for Listen {
     type Err = String;
 
-    /// A port alone is one of this machine: whoever wants to be heard elsewhere says where.
+    /// A port alone is one of the loopback address: other addresses have to be given.
     fn from_str(text: &str) -> Result<Listen, String> {
         let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let named = || text.strip_prefix("localhost:")?.parse().ok().map(local);
@@ -79,7 +79,7 @@ impl Latencies {
     }
 }
 
-/// Of what the latencies are: workload, contender, operation.
+/// What the latencies are of: workload, contender, operation.
 type Operation = [String; 3];
 
 /// The server, and what it counts itself.

@@ -87,7 +87,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Walks a tree by its number. What has been walked is not walked again: snapshots share nodes.
+    /// Walks a tree by its number. No node is walked twice: snapshots share nodes.
     fn tree(&mut self, number: u64, (root, level): Root) -> Result<(), Error> {
         let length = self.superblock.node_bytes;
         let places = self.chunks.places(root, length);
@@ -179,7 +179,7 @@ impl Reader<'_> {
         self.names.add(directory, name, inode);
     }
 
-    /// The rest of extents that files have in part; what is allocated to nobody who was found;
+    /// The rest of extents that files use in part; what is allocated to no owner that was found;
     /// and what is free.
     fn claim_rest(&mut self) {
         let mut extents = std::mem::take(&mut self.extents);

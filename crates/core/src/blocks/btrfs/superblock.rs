@@ -42,7 +42,7 @@ impl Key {
     }
 }
 
-/// Of the root of a tree: its logical address and level.
+/// The root of a tree: its logical address and level.
 pub type Root = (u64, u8);
 
 /// What the superblock says.

@@ -1,6 +1,6 @@
 //! Entries of ext4's directories.
 //!
-//! Layout: `struct ext4_dir_entry_2` in fs/ext4/ext4.h; the index of a hashed directory stands in
+//! Layout: `struct ext4_dir_entry_2` in fs/ext4/ext4.h; the index of a hashed directory is in
 //! entries that look empty, so that all blocks are read alike
 //! (Documentation/filesystems/ext4/directory.rst).
 

@@ -7,7 +7,7 @@
 use crate::blocks::bytes::{le16, le32, part};
 use crate::blocks::what::Journal;
 
-/// A block of the area of which nothing is known.
+/// A block of the area without further details.
 pub const UNTOLD: Journal =
     Journal::FastCommit { transaction: None, inodes: 0, ranges: 0, names: 0 };
 

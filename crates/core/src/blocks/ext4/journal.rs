@@ -2,8 +2,7 @@
 //!
 //! Layout: `journal_header_t` and what follows it in include/linux/jbd2.h, `do_one_pass` in
 //! fs/jbd2/recovery.c; Documentation/filesystems/ext4/journal.rst. Numbers are big-endian. A block
-//! of the file system that begins as a header does is escaped in its copy, so that what begins so
-//! is one.
+//! that begins like a header is escaped in its copy, so only headers begin like one.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +35,7 @@ struct Tags {
     bytes: usize,
     is_v3: bool,
     has_64_bits: bool,
-    /// Of the checksum at the end of a descriptor.
+    /// The size of the checksum at the end of a descriptor.
     tail_bytes: usize,
 }
 
@@ -120,7 +119,7 @@ impl Log {
                 at += blocks;
             }
         }
-        // Of two transactions that once had a block the newer has it now.
+        // If two transactions had a block, the newer one has it now.
         heads.sort_by_key(|(_, head)| head.transaction);
         heads.iter().for_each(|(logical, head)| log.announce(*logical, head, &mut contents));
         contents.extend(heads.iter().map(|(logical, head)| (*logical, head.what)));
@@ -158,7 +157,7 @@ impl Log {
         Some(Log { runs, block_bytes, tags, ring, contents: BTreeMap::new() })
     }
 
-    /// The headers among the blocks in `bytes`, of which `logical` is the first.
+    /// The headers among the blocks in `bytes`; the first block is `logical`.
     fn heads(&self, logical: u64, bytes: &[u8]) -> Vec<(u64, Head)> {
         let blocks = (logical..).zip(bytes.chunks(self.block_bytes as usize));
         let ring = self.ring[0]..self.ring[1];
@@ -297,7 +296,7 @@ impl Log {
         }
     }
 
-    /// What a block of the journal is; `now` has what was found in what was written there.
+    /// What a block of the journal is; `now` has what was found in the data written there.
     fn part(&self, logical: u64, now: Option<&BTreeMap<u64, Journal>>) -> Journal {
         if logical == 0 {
             return Journal::Superblock;
@@ -308,7 +307,7 @@ impl Log {
         let known = self.contents.get(&logical).copied();
         match now.map(|now| now.get(&logical).copied()) {
             Some(Some(told)) => told,
-            // What has no header now is no header, whatever was there before.
+            // A block without a header now is no header, whatever was there before.
             Some(None) => {
                 known.filter(|part| matches!(part, Journal::Copy { .. })).unwrap_or(Journal::Other)
             }

@@ -1,4 +1,5 @@
-//! The superblock of ext2, ext3 and ext4, and what follows from it: where groups keep what.
+//! The superblock of ext2, ext3 and ext4, and what follows from it: where groups keep their
+//! metadata.
 //!
 //! Layout: `struct ext4_super_block` and `struct ext4_group_desc` in fs/ext4/ext4.h, and
 //! Documentation/filesystems/ext4/super.rst and group_descr.rst. Numbers are little-endian.

@@ -2,8 +2,8 @@
 //!
 //! Layout: `struct xlog_rec_header` in fs/xfs/libxfs/xfs_log_format.h; "XFS Algorithms & Data
 //! Structures", chapter "Journaling Log". The headers are big-endian. The log is a ring of sectors
-//! of 512 bytes; the first four bytes of every one hold the number of the lap, which is never the
-//! magic of a header.
+//! of 512 bytes; the first four bytes of each hold the cycle number, which is never the magic of a
+//! header.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

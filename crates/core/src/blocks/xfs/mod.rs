@@ -232,7 +232,7 @@ impl Reader<'_> {
         }
         let (length, each) = (self.superblock.directory_bytes, self.superblock.block_bytes);
         let mut bytes = Vec::new();
-        // Whoever wrote the image may have put one where no file reaches.
+        // A forged image may have one where no file reaches.
         let is_of_names = |it: &&Extent| it.logical.saturating_mul(each) < directory::INDEX_BEGINS;
         // A directory's block may lie in several runs, which follow one another in the file.
         for extent in extents.iter().filter(is_of_names) {

@@ -1,5 +1,5 @@
-//! Metadata of XFS' version 5 that says itself what it is: magic, place, owner and the file
-//! system's unique name stand in every block.
+//! Self-describing metadata of XFS version 5: every block holds its magic, place, owner and the
+//! file system's UUID.
 //!
 //! Layout: fs/xfs/libxfs/xfs_format.h and xfs_da_format.h; "XFS Algorithms & Data Structures",
 //! chapter "Self-Describing Metadata". Numbers are big-endian.

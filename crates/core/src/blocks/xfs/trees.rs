@@ -10,7 +10,7 @@ use crate::blocks::error::Error;
 use crate::blocks::spans::Spans;
 use crate::blocks::what::{GroupTree, Inode, What};
 
-/// No tree is deeper, for each node has several children: a header that says more is damaged.
+/// No tree is deeper, because each node has several children: a header that says more is damaged.
 const LEVELS_MAX: u32 = 32;
 
 /// The size of keys and records of a tree, and its magic in versions 4 and 5.

@@ -97,7 +97,7 @@ impl<'a> Dnode<'a> {
         })
     }
 
-    /// Of the directory of all data sets the number of the first.
+    /// For the directory of all data sets: the number of the first.
     pub fn root_set(self) -> Option<u64> {
         let bonus = self.bonus();
         let is_root = u8_at(self.0, 4) == kind::DSL_DIRECTORY && le64(bonus, 16) == 0;

@@ -1,8 +1,8 @@
-//! Blocks that no longer belong to anything: those that earlier transaction groups had, by the
-//! uberblocks that are still in the ring.
+//! Freed blocks: those that earlier transaction groups had, by the uberblocks that are still in the
+//! ring.
 //!
 //! A freed block stays as it is until something else is written there. A pointer has a checksum of
-//! its block: bytes that have it are what the pointer was for, and no others are.
+//! its block: only bytes that match it are what the pointer was for.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 //! begins with numbers that the pointer to the block has (`zio_checksum_error_impl` in
 //! module/zfs/zio_checksum.c): two of the log, the data set and the block's place in the log. A
 //! pointer to the next has the same with the next place (`zil_lwb_write_issue` in
-//! module/zfs/zil.c). So a block tells by itself that it is one, also when it has been freed.
+//! module/zfs/zil.c). So a block identifies itself, even after it has been freed.
 
 use super::pointer::{Pointer, fletcher_4};
 use crate::blocks::bytes::{le64, part};
@@ -18,7 +18,7 @@ const NEXT: usize = 8;
 const USED: usize = 136;
 const MAGIC_AT: usize = 144;
 const SUMS: usize = 152;
-/// ZEC_MAGIC in include/sys/zio.h: what has its checksum within has this before it.
+/// ZEC_MAGIC in include/sys/zio.h: it precedes an embedded checksum.
 pub const MAGIC: u64 = 0x0210_da7a_b10c_7a11;
 /// ZIL_MIN_BLKSZ: the checksum is of so much, or a multiple.
 const BLOCK: usize = 4096;
@@ -30,7 +30,7 @@ const RECORD: usize = 32;
 const WRITE_RECORD: usize = 192;
 const TX_WRITE: u64 = 9;
 
-/// Of each block of a log: two numbers of the log, the data set, and its place in the log.
+/// For each block of a log: two numbers of the log, the data set, and its place in the log.
 pub type Verifier = [u64; 4];
 
 /// A block of a log whose checksum is right.

@@ -1,4 +1,4 @@
-//! The labels of a device of a pool: what it is of, and the ring of uberblocks.
+//! The labels of a pool's device: what it belongs to, and the ring of uberblocks.
 //!
 //! Layout: `vdev_label_t` in include/sys/vdev_impl.h of OpenZFS, `struct uberblock` in
 //! include/sys/uberblock_impl.h; lists of names and values in XDR as module/nvpair/nvpair.c

@@ -1,8 +1,8 @@
 //! ZFS on one device, or on one of the devices of a mirror.
 //!
-//! Everything hangs on the newest uberblock: the object set of the whole pool (MOS), in it the data
-//! sets, in these the files. An uberblock is believed if the block that it points to has the
-//! checksum that it says. The log of intents hangs on each data set.
+//! Everything is reached from the newest uberblock: the object set of the whole pool (MOS), from it
+//! the data sets, from these the files. An uberblock counts if the block that it points to has its
+//! checksum. Each data set points to its intent log.
 
 mod dnode;
 mod former;
@@ -80,7 +80,7 @@ fn claim_labels(label: &Label, spans: &mut Spans) {
     spans.claim(boot, START_BYTES - 2 * LABEL_BYTES, What::Padding);
 }
 
-/// What can be told of blocks that have been freed, and of when others were written.
+/// What is known of blocks that have been freed, and of when others were written.
 #[derive(Clone, Debug)]
 pub struct Past {
     /// The transaction groups in the ring of uberblocks, by their places.
@@ -112,7 +112,7 @@ impl Past {
         self.former.claim(offset, written, spans);
     }
 
-    /// Nothing is told that was written after the transaction group whose uberblock is there.
+    /// Leaves out all that was written after the transaction group whose uberblock is there.
     pub fn end(&mut self, slot: u32) {
         self.until = self.groups.get(&slot).copied();
     }

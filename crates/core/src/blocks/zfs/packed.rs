@@ -1,4 +1,4 @@
-//! Blocks as they are packed: metadata of ZFS are, by LZ4, and by LZJB before that was there.
+//! Compressed blocks: ZFS compresses its metadata with LZ4, and did with LZJB before LZ4 was there.
 
 /// `enum zio_compress` in include/sys/zio_compress.h.
 mod compression {

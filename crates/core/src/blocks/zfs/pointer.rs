@@ -1,7 +1,7 @@
-//! Block pointers: where a block is, how it is packed, and what its content adds up to.
+//! Block pointers: where a block is, how it is compressed, and its checksum.
 //!
-//! Layout: `blkptr_t` and `dva_t` in include/sys/spa.h of OpenZFS; embedded ones are told in
-//! module/zfs/blkptr.c. Numbers are little-endian where the pool was written by such a machine.
+//! Layout: `blkptr_t` and `dva_t` in include/sys/spa.h of OpenZFS; embedded ones are described in
+//! module/zfs/blkptr.c. Numbers are little-endian if such a machine wrote the pool.
 
 use crate::blocks::bytes::{le64, part};
 

@@ -14,7 +14,7 @@ use crate::blocks::names::Names;
 use crate::blocks::spans::Spans;
 use crate::blocks::what::{Pool, What};
 
-/// What is read is metadata, of which no block is larger (SPA_OLD_MAXBLOCKSIZE).
+/// Only metadata is read, and none of its blocks is larger (SPA_OLD_MAXBLOCKSIZE).
 const READ_BYTES_MAX: u64 = 128 << 10;
 /// SPA_GANGBLOCKSIZE: the header of a block that had to be put together of smaller ones, with
 /// three pointers.
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
             self.claim(&pointer, block.what());
             for (number, offset_bytes, data) in block.pointers() {
                 let what = What::Data { inode: inode(set, number), offset_bytes };
-                // What is older the file has by now, or nobody (`zil_claim_log_record`).
+                // An older block is the file's by now, or free (`zil_claim_log_record`).
                 let data = Pointer::parse(data);
                 let data = data.filter(|it| self.is_earlier || it.birth > self.newest_group);
                 data.into_iter().for_each(|data| self.claim(&data, what));
@@ -271,12 +271,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Nobody has been there. What lies within its pointer is nowhere else.
+    /// It was not visited yet. Data within its pointer is nowhere else.
     fn is_new(&mut self, pointer: &Pointer) -> bool {
         pointer.identity().is_none_or(|identity| self.visited.insert(identity))
     }
 
-    /// Something could not be read: what has no owner then may have one.
+    /// Something could not be read: blocks without a known owner may have one.
     fn mark_unread(&mut self) {
         self.is_whole = self.is_whole && self.is_earlier;
     }

@@ -11,7 +11,7 @@ use crate::judge::trials::Trials;
 use crate::model::{Arm, Audit, Contender, Finding, Plan, Severity, Unit, Workload, median};
 
 /// The error that all metrics of a workload share when its duplicate is compared with the
-/// reference. Small, for what it finds is that nothing else of the workload holds.
+/// reference. It is small, because a finding makes the whole workload void.
 pub const DUPLICATE_ALPHA: f64 = 0.005;
 
 /// What a file system does beyond this times the bare device's rate it does not do on the device.
@@ -32,8 +32,8 @@ const FSYNC: &str = "fsync_latency_p50";
 /// What the device is asked in each operation of a fio job.
 const RATE: &str = "iops";
 
-/// A15: the reference differs from itself. What it differs in is the measurement. `lane` is that of
-/// the two, as far as it was followed before.
+/// A15: the reference differs from its duplicate, so the measurement differs. `lane` is that of the
+/// two, as far as it was followed before.
 pub fn duplicate_differs(
     plan: &Plan,
     workload: &Workload,
@@ -145,8 +145,8 @@ impl Device<'_> {
                 course.estimate.exp(),
                 interval(&course)
             );
-            let advice = "it is not the device that answers: use direct = 1, a larger set or \
-                          data that don't compress";
+            let advice = "the device did not do this work: use direct = 1, a larger set or data \
+                          that don't compress";
             self.finding(Audit::A8, &contender.name, evidence, advice)
         })
     }
@@ -174,8 +174,8 @@ impl Device<'_> {
         })
     }
 
-    /// What the device does at twice the depth over what it does at the work's; `None` where the
-    /// work has no depth, and of runs that did not try it.
+    /// The device's rate at twice the work's depth over that at the work's depth; `None` if the
+    /// work has no depth, and for runs that did not try it.
     fn deeper(&self) -> Option<Course> {
         let deep = self.deep.as_ref()?;
         let pair = [deep.name.as_str(), self.raw.name.as_str()];
@@ -201,8 +201,8 @@ impl Device<'_> {
             Some(course) if course.interval.low > DEEPER.ln() => (
                 Audit::DepthBound,
                 "the depth is the limit, not the device",
-                "a tie here is one of the depth: raise iodepth until the device does no more, or \
-                 take it for an answer at this depth alone"
+                "a tie here comes from the depth: raise iodepth until the device gets no faster, \
+                 or take the answer as one for this depth only"
                     .into(),
             ),
             Some(course) if course.interval.high >= DEEPER.ln() => return None,

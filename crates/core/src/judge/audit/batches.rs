@@ -5,7 +5,7 @@ use crate::model::{RateOverTime, Record};
 /// Fewer batches of a run say nothing of how they scatter.
 const FEWEST_BATCHES: usize = 4;
 
-/// One trial, of which the rate over time is known.
+/// One trial whose rate over time is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Batches {
     /// How many there are.

@@ -61,8 +61,8 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// Programs with what each of them did, of which all together did `all`, in parentheses; nothing
-/// where none is known.
+/// Programs with what each of them did, in parentheses; all together did `all`. Empty if none is
+/// known.
 pub fn named(most: &[(&str, u64)], all: u64, shown: fn(u64) -> String) -> String {
     const SHOWN: usize = 3;
     let most = &most[..most.len().min(SHOWN)];

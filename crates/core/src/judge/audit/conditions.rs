@@ -66,7 +66,7 @@ fn depth_ignored(workload: &Workload) -> Option<Finding> {
     let engines = workload.fio_values("ioengine")?;
     let depths = workload.fio_values("iodepth")?;
     let depth = depths.iter().filter_map(|depth| depth.parse::<u32>().ok()).max()?;
-    // Of several jobs only some may be asynchronous, and the depth may be theirs.
+    // Only some of several jobs may be asynchronous, and the depth may be theirs.
     let synchronous = engines.iter().all(|engine| is_synchronous_engine(engine));
     // fio's own choice on Linux.
     let engine = engines.last().map_or("psync", String::as_str);
@@ -232,9 +232,9 @@ fn unflushed(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
     each().filter(is_silent).map(finding).collect()
 }
 
-/// A19: what a crash can damage, beside what it leaves whole.
+/// A19: contenders that a crash can damage, against those that it leaves whole.
 fn damaged(plan: &Plan, spared: &Spared) -> Vec<Finding> {
-    // On bed `directory` nobody says what it is, and a bare device is none.
+    // On bed `directory` the file system is not named, and a bare device has none.
     let is_known = |it: &Contender| !matches!(&*it.file_system, "" | Contender::RAW);
     let why: Vec<Option<String>> =
         (0..plan.contenders.len()).map(|place| not_whole(plan, spared, place)).collect();
@@ -246,8 +246,8 @@ fn damaged(plan: &Plan, spared: &Spared) -> Vec<Finding> {
     each().filter_map(finding).collect()
 }
 
-/// A19: what is lost with a disk that others can do without: of a cache beside all that have none,
-/// of a RAID that lacks a disk beside those that are whole.
+/// A19: what is lost with a disk, and not by others: with a cache that writes back, against all
+/// without one; with a degraded RAID, against whole ones.
 fn less_redundant(plan: &Plan, spared: &Spared) -> Vec<Finding> {
     let each = || plan.contenders.iter().enumerate();
     let finding = |(place, contender): (usize, &Contender)| {
@@ -264,8 +264,8 @@ fn less_redundant(plan: &Plan, spared: &Spared) -> Vec<Finding> {
     each().filter_map(finding).collect()
 }
 
-/// A19: another program stands in for a file system, and its name does not say so: who reads a
-/// column of ZFS takes it for OpenZFS.
+/// A19: another program stands in for a file system, and its name does not say so: readers take a
+/// column named ZFS for OpenZFS.
 fn stand_in(contender: &Contender, terms: &Terms) -> Option<Finding> {
     let is_hidden = terms.is_zfs_fuse && !contender.name.contains("fuse");
     is_hidden.then(|| Finding {
@@ -288,8 +288,7 @@ fn options_unseen(contender: &Contender, terms: &Terms) -> Option<Finding> {
         workload: None,
         contender: Some(contender.name.clone()),
         evidence: format!("asked for, and not shown by the kernel: {unseen}"),
-        advice: "make sure that each is a default of this file system; any other was ignored"
-            .into(),
+        advice: "check that each is a default of this file system; if not, it was ignored".into(),
     })
 }
 
@@ -301,7 +300,9 @@ fn misaligned(contender: &Contender, terms: &Terms) -> Option<Finding> {
         severity: Severity::Note,
         workload: None,
         contender: Some(contender.name.clone()),
-        evidence: format!("its partition begins at {start_bytes} B, no multiple of 1 MiB: {cost}"),
+        evidence: format!(
+            "its partition begins at {start_bytes} B, not a multiple of 1 MiB: {cost}"
+        ),
         advice: "let it begin at 1MiB, unless this is what is compared".into(),
     })
 }
@@ -315,8 +316,7 @@ fn kernel_lacks(contender: &Contender, terms: &Terms) -> Option<Finding> {
         workload: None,
         contender: Some(contender.name.clone()),
         evidence: format!("Linux {kernel}: {}", lacks.join("; ")),
-        advice: "what is lacking is not compared: between kernels, look only at what all have"
-            .into(),
+        advice: "this is not compared: between kernels, look only at what all have".into(),
     })
 }
 

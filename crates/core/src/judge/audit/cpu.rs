@@ -6,29 +6,29 @@ use crate::model::{CpuTime, CpuTotals, PhaseRecord, Severity, Strangers, Unit};
 use super::case::{Case, Seen, most, named, percent, prefix};
 
 /// A13's advice where others had the processors.
-pub const OTHERS_ADVICE: &str = "stop whatever else runs meanwhile; CPU time leaves others out, \
-                                 the time of the work does not";
+pub const OTHERS_ADVICE: &str = "stop other programs meanwhile; CPU time leaves them out, elapsed \
+                                 time does not";
 
 /// A17's advice where the ticks miss what the clocks count.
-pub const TICKS_ADVICE: &str = "cpu_time is right, as it is taken from clocks; do not trust \
+pub const TICKS_ADVICE: &str = "cpu_time is right, because it comes from clocks; do not trust \
                                 shares of processors or cpu_*_ns in series.csv here: the ticks \
                                 came too seldom, or in step with the work";
 
 /// What others may take of all processors' time.
 const SHARE: f64 = 0.05;
 
-/// The CPU time of a process is told in hundredths of a second: less than ten of them is not told
-/// from what many processes have begun.
+/// The CPU time of a process comes in hundredths of a second: less than ten of them can't be told
+/// from the begun hundredths of many processes.
 const OTHERS_S: f64 = 0.1;
 
-/// What others may cost the work of its time: less leaves it as it is.
+/// The share of its time that others may cost the work: less does not matter.
 const WAITED: f64 = 0.01;
 
-/// Ticks are drawn, not counted: whoever runs when one comes has it all. Less than this is not told
-/// from that.
+/// Ticks are samples: the task that runs when one comes is charged for all of it. Less than this
+/// may be chance.
 const TICKS_S: f64 = 0.1;
 
-/// So much more than its ticks a machine has never worked, where they come as they should.
+/// No machine has worked this many times its ticks, if they come as they should.
 const BEYOND_TICKS: f64 = 1.5;
 
 fn seen_in(case: &Case, test: fn(CpuTotals, CpuTime, &str) -> Option<Seen>) -> Option<Seen> {
@@ -74,8 +74,8 @@ pub fn others_at_work(case: &Case) -> Option<Seen> {
     most(case.record.phases.iter().filter_map(phase))
 }
 
-/// The share of the timed part that others can have cost: some task that could run waited for a
-/// processor, the work's where its cgroup tells, and nobody waits for others longer than they ran
+/// The share of the timed part that others can have cost: how long some task (of the work, if its
+/// cgroup tells) waited for a processor, but no longer than the others ran
 /// (Documentation/accounting/psi.rst, "some").
 fn waited(phase: &PhaseRecord, others: &Strangers) -> Option<f64> {
     let totals = &phase.totals;

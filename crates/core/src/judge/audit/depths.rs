@@ -1,5 +1,5 @@
-//! A4 where a limit holds requests back before the device's counters see them: no depth says
-//! anything by itself there, and those of two contenders do.
+//! A4 if a limit holds requests back before the device's counters see them: a single depth says
+//! nothing then, but a comparison of two contenders' does.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ pub fn findings(plan: &Plan, workload: &Workload, trials: &Trials) -> Vec<Findin
             }
             false => "",
         };
-        // Of one at a time, or where nobody had any under way, nothing went another way.
+        // With one request at a time, or if no contender had any under way, none took another way.
         let is_deep = its.declared > 1.0 && its_depth.seen >= 1.0;
         (is_deep && its.seen < SHARE * its_depth.seen).then(|| Finding {
             audit: Audit::A4,

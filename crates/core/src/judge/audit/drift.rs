@@ -55,7 +55,7 @@ fn finding(
     metric: &str,
 ) -> Finding {
     let way = if change.by < 0.0 { "worse" } else { "better" };
-    // Of goodness: of a time that is longer it is below 1.
+    // In goodness: below 1 for a longer time.
     let times = format!("{:.2} times as good", change.by.exp());
     let how = match change.after {
         Some(round) => format!("at once after round {round}, {times}"),
@@ -67,9 +67,9 @@ fn finding(
         workload: Some(workload.name.clone()),
         contender: Some(name.into()),
         evidence: format!("{metric} became {way} {how}"),
-        advice: "what all share cancels within a round; what wears off (burst credits, a device \
-                 that fills up or heats up) makes the figures those of this hour: let the device \
-                 rest, or measure until it is steady"
+        advice: "a change that all share cancels within a round; but if it wears off (burst \
+                 credits, a device that fills up or heats up), the figures hold only for this \
+                 hour: let the device rest, or measure until it is steady"
             .into(),
     }
 }
@@ -172,7 +172,7 @@ fn trend(series: &BTreeMap<u32, f64>) -> Option<f64> {
     (whole.abs() > LEAST_CHANGE.ln_1p()).then_some(whole)
 }
 
-/// How many pairs of `values` fall: the later one is less. Sorts them, for merging counts that
+/// How many pairs of `values` fall: the later one is less. Sorts them, because merging counts that
 /// (Knuth, TAOCP 3, 5.1.1, exercise 21).
 fn falls(values: &mut [f64]) -> usize {
     if values.len() < 2 {
@@ -199,8 +199,8 @@ fn falls(values: &mut [f64]) -> usize {
 }
 
 /// The median of the slopes between all pairs of `points`, in order of their places, to a
-/// billionth: halved until it is found, since the slopes below one are the pairs that fall when it
-/// is taken off. So the pairs, of which a long run has millions, are never listed.
+/// billionth, by bisection: the pairs with a slope below some value are those that fall once it is
+/// subtracted. So the pairs, millions in a long run, are never listed.
 fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
     let pairs = points.len() * points.len().saturating_sub(1) / 2;
     let slope = |pair: &[(f64, f64)]| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0);

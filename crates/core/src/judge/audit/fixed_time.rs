@@ -1,9 +1,8 @@
 //! FixedTime: a command that runs for a time, whatever the file system does in it.
 //!
-//! Of such a benchmark the work that was done is the figure and the time is none (Gustafson, Rover,
-//! Elbert and Carter, *The Design of a Scalable, Fixed-Time Computer Benchmark*, 1990; Lilja,
-//! *Measuring Computer Performance*, 2000, chapter 7). Judged by its time it says *equivalent* of
-//! any two file systems.
+//! The figure of such a benchmark is the work that was done, not the time (Gustafson, Rover, Elbert
+//! and Carter, *The Design of a Scalable, Fixed-Time Computer Benchmark*, 1990; Lilja, *Measuring
+//! Computer Performance*, 2000, chapter 7). By its time any two file systems would be *equivalent*.
 
 use std::collections::BTreeMap;
 
@@ -33,11 +32,11 @@ const AMOUNTS_DIFFER: f64 = 0.02;
 /// Else they don't.
 const OWN_AMOUNTS_DIFFER: f64 = 0.005;
 
-/// A program takes longer than it was told to by this share and this much.
+/// A program takes longer than the time it was given by this share and this much.
 const LONGER: f64 = 1.02;
 const LONGER_S: f64 = 0.1;
 
-/// How closely it keeps to what it was told.
+/// How closely it keeps to the time it was given.
 const KEPT_TO: f64 = 0.01;
 
 /// The trials of a workload, by contender, with their rounds.

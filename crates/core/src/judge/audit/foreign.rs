@@ -11,8 +11,8 @@ pub const ADVICE: &str = "stop whatever else uses the disk meanwhile, or give th
 /// What others may move, over the bytes of the device under test.
 const SHARE: f64 = 0.01;
 
-/// What the file system that holds an image writes by itself during a timed part: its log, of which
-/// it writes some blocks every few seconds.
+/// What the file system that holds an image writes by itself during a timed part: some blocks of
+/// its log every few seconds.
 const ALLOWANCE_BYTES: u64 = 1 << 20;
 
 /// The same for each flush, which for it is an fsync of the image: the image's new time of change
@@ -46,11 +46,11 @@ pub fn others_at_work(case: &Case) -> Option<Seen> {
     most(case.record.phases.iter().filter_map(phase))
 }
 
-/// What moved on the disk and was neither the device's nor the work's. What the work's processes
-/// fetched and stored beyond what its device moved, they did elsewhere: read sources, programs.
+/// What moved on the disk for neither the device nor the work. Whatever the work's processes read
+/// and wrote beyond their device's I/O was elsewhere: sources, programs.
 ///
-/// A program reads when its reads reach the disk; so what no stranger has fetched no stranger has
-/// read. A write may be of what was made dirty before: there is no such bound.
+/// A program is charged for a read when that reaches the disk, so strangers read no more than they
+/// were charged for. A write may be of pages that were dirty before: it has no such bound.
 fn strangers(phase: &PhaseRecord) -> Option<ForeignTotals> {
     let (foreign, device) = (phase.totals.foreign?, phase.totals.device?);
     let work = phase.totals.work_io.unwrap_or_default();
@@ -62,7 +62,7 @@ fn strangers(phase: &PhaseRecord) -> Option<ForeignTotals> {
     Some(ForeignTotals { read_bytes, write_bytes })
 }
 
-/// Who read and wrote meanwhile, on this disk or another.
+/// The programs that read and wrote meanwhile, on this disk or another.
 fn who(phase: &PhaseRecord) -> String {
     let Some(all) = &phase.strangers else { return String::new() };
     let both = |read_bytes, write_bytes| read_bytes + write_bytes;

@@ -1,5 +1,5 @@
-//! The audits of virtual machines whose times are not those of a machine: by an emulated processor,
-//! and by a disk that is in the host's page cache.
+//! The audits of virtual machines whose times are unlike a real machine's, because of an emulated
+//! processor, or a disk in the host's page cache.
 
 use super::conditions::Said;
 use super::mounted::Terms;
@@ -37,7 +37,7 @@ pub(super) fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding
             true => vec![finding(
                 Audit::A28,
                 None,
-                format!("{evidence}: they take what the layer delay makes them wait"),
+                format!("{evidence}: they take as long as the layer delay makes them"),
                 DELAYED,
             )],
             false => told(plan, trials, Audit::A28, &evidence, USER_MODE),
@@ -78,8 +78,8 @@ fn flushes_wait(plan: &Plan) -> bool {
     plan.contenders.iter().all(waits)
 }
 
-/// The metric is a time or a rate of which the audit speaks: a User Mode Linux takes the CPU time
-/// that its work takes anywhere.
+/// The metric is a time or a rate that the audit is about: in a User Mode Linux work takes the same
+/// CPU time as anywhere.
 fn is_timed(trials: &Trials, audit: Audit, workload: &str, metric: &str) -> bool {
     let is_cpus = ["cpu_time", "cpu_per_operation"].iter().any(|it| metric.contains(it));
     let of_cpu = audit == Audit::A28 && is_cpus;
@@ -126,9 +126,8 @@ fn emulated_beside_others(plan: &Plan, said: &Said) -> Option<String> {
 
 fn beside_others(evidence: &str, names: &str) -> Finding {
     let evidence = format!("{evidence}, those of {names}; the others did not");
-    let advice = "compare no times and rates of these with those of the others: the processor's \
-                  work takes far longer for them alone; counts, bytes, flushes and their order \
-                  hold";
+    let advice = "do not compare their times and rates with the others': the processor's work \
+                  takes far longer only for them; counts, bytes, flushes and their order hold";
     Finding { severity: Severity::Warning, ..finding(Audit::A22, None, evidence, advice) }
 }
 

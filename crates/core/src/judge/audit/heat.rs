@@ -1,11 +1,12 @@
-//! A11, heat: processors or drives that slow down to stay cool measure the room they stand in.
+//! A11, heat: processors or drives that slow down to stay cool measure the temperature of their
+//! room.
 
 use crate::model::{HeatTotals, PhaseRecord, Severity};
 
 use super::case::{Case, Seen, most, prefix};
 
-pub const ADVICE: &str = "cool it better, or let it rest between the trials; hold processors and \
-                          device down to what they keep up (cpupower frequency-set, bed.limits)";
+pub const ADVICE: &str = "cool it better, or let it rest between the trials; limit processors and \
+                          device to what they can sustain (cpupower frequency-set, bed.limits)";
 
 /// A processor was slowed down for heat, or a drive's own temperature alarm was on.
 pub fn slowed_down(case: &Case) -> Option<Seen> {

@@ -1,5 +1,4 @@
-//! DeviceBound where the run itself holds the device down: contenders that all do as much as it
-//! may.
+//! DeviceBound where the run itself limits the device: contenders that all do as much as it allows.
 
 use std::rc::Rc;
 
@@ -15,12 +14,12 @@ use super::limits::{Reached, said};
 
 /// From this share of its limit on a device is at it.
 const BOUND: f64 = 0.95;
-/// Beyond this share the limit did not hold it. Held ones came to 1.10, for the first tenth of a
-/// second's requests pass at once (docs/disks.md).
+/// Beyond this share the limit did not hold it. Held ones came to 1.10, because the first tenth of
+/// a second's requests pass at once (docs/disks.md).
 const NOT_HELD: f64 = 1.12;
 
-const ADVICE: &str = "where they tie it is the limit's doing, and no win: compare what each costs, \
-                      by device bytes per application byte and by CPU time per operation";
+const ADVICE: &str = "a tie here comes from the limit and is no win: compare the costs (device \
+                      bytes per application byte, CPU time per operation)";
 
 /// Notes on the timed parts in which the reference and others are at the limits that all of them
 /// have. Where the bare device was measured under them, it says what the limit is.
@@ -88,7 +87,7 @@ mod tests {
     const PLAN: &str = "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n\
                         [[workload]]\nname = \"w\"\nfio = { rw = \"randwrite\" }\ncache = \"warm\"";
 
-    /// Trials of which each takes 10 s by the tool and 11 in all, with so many writes a second.
+    /// Trials that each take 10 s by the tool and 11 in all, with so many writes a second.
     fn trials(rounds: u32, a_writes: u64, b_writes: u64) -> Vec<Record> {
         let trial = |round, name, writes: u64| {
             let (writes, write_bytes) = (writes * 10, writes * 40_960);

@@ -27,8 +27,8 @@ pub fn between_turns(case: &Case) -> Option<Seen> {
             severity: Severity::Void,
             figure: share,
             evidence: format!(
-                "{}{} of the {} that its device moved ({}) were moved while it stood still, in the \
-                 turns of others",
+                "{}{} of the {} that its device moved ({}) came while the contender stood still, \
+                 in the turns of others",
                 prefix(phase.phase),
                 bytes(turns.between_bytes),
                 bytes(turns.between_bytes + turns.device_bytes),
@@ -71,8 +71,8 @@ mod tests {
     fn what_a_device_does_in_the_turns_of_others_voids() {
         assert_eq!(seen(980, 20, None), None);
         assert_eq!(seen(0, 1, None), None, "so little disturbs nobody");
-        let said = "30.0 MiB of the 1000 MiB that its device moved (3.0%) were moved while it \
-                    stood still, in the turns of others";
+        let said = "30.0 MiB of the 1000 MiB that its device moved (3.0%) came while the \
+                    contender stood still, in the turns of others";
         assert_eq!(seen(970, 30, None), Some((Severity::Void, said.into())));
         assert_eq!(seen(970, 30, Some(30)), Some((Severity::Void, said.into())));
         assert_eq!(seen(970, 30, Some(10)), None, "it was there at once");

@@ -1,5 +1,5 @@
-//! How long time-based work had better run: what a second more within a trial is worth, and what a
-//! trial more.
+//! How long time-based work should run: what one more second within a trial is worth, and what one
+//! more trial.
 //!
 //! T. Kalibera and R. Jones, "Rigorous Benchmarking in Reasonable Time" (ISMM 2013), with two
 //! levels: batches of a run, and trials.
@@ -31,7 +31,7 @@ pub fn finding(plan: &Plan, workload: &Workload, trials: &Trials) -> Option<Find
     let percent = |variance: f64| format!("{:.1}%", variance.sqrt() * 100.0);
     let advice = match best {
         Some(best) => format!(
-            "judging by this run's scatter, runs of {} tell most for their time",
+            "by this run's scatter, runs of {} tell most for their time",
             time(best * batch_ns)
         ),
         None => "the trials differ by no more than their own runs scatter: longer runs tell more \
@@ -44,8 +44,8 @@ pub fn finding(plan: &Plan, workload: &Workload, trials: &Trials) -> Option<Find
         workload: Some(workload.name.clone()),
         contender: None,
         evidence: format!(
-            "{} of steady run and {} besides in each trial; {RATE} scatters by {} among stretches \
-             of {}, and by {} from trial to trial",
+            "each trial has {} of steady run and {} of other time; {RATE} scatters by {} among \
+             parts of {}, and by {} from trial to trial",
             time(batches * batch_ns),
             time(beside_ns),
             percent(within),
@@ -64,7 +64,7 @@ fn best_batches(within: f64, between: f64, cost: f64) -> Option<f64> {
 }
 
 /// The variance of a trial, as far as it matters: half of that of the differences of ln(rate)
-/// within a round, for what changes from round to round cancels. The mean over the contenders.
+/// within a round, because what changes from round to round cancels. The mean over the contenders.
 fn between(plan: &Plan, workload: &Workload, trials: &Trials) -> Option<f64> {
     let reference = plan.reference();
     let others = plan.contenders.iter().filter(|contender| contender.name != reference);
@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn runs_that_scatter_less_than_the_trials_may_be_short() {
         let short = found(0.02, 0.1).unwrap();
-        assert!(short.evidence.starts_with("30.0 s of steady run and 15.0 s besides"), "{short:?}");
+        let says = "each trial has 30.0 s of steady run and 15.0 s of other time; ";
+        assert!(short.evidence.starts_with(says), "{short:?}");
         assert!(short.advice.contains("runs of 2.50 s tell most"), "{short:?}");
         let long = found(0.3, 0.0).unwrap();
         assert!(long.advice.contains("runs of 45.0 s tell most"), "{long:?}");

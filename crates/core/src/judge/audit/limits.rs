@@ -1,16 +1,16 @@
-//! PastLimits: the device did more than it was held down to. LimitedBios: it was held down by what
-//! it never got.
+//! PastLimits: the device did more than its limit. LimitedBios: the limit counted bios that the
+//! device never got.
 
 use crate::model::{Counted, DeviceTotals, Limits, Phase, PhaseRecord, Severity, Unit};
 
 use super::case::{Case, Seen, bytes, most, percent, prefix};
 
 /// The advice.
-pub const ADVICE: &str = "run it in place vm, where QEMU holds whole disks down; or compare \
+pub const ADVICE: &str = "run it in place vm, where QEMU limits whole disks; or compare \
                           without limits";
 
 /// The advice where bios were counted, which limits of this machine's images once did, too.
-pub const BIOS_ADVICE: &str = "measure it on bed loop or ram, whose limits by now count requests \
+pub const BIOS_ADVICE: &str = "measure it on bed loop or ram, whose limits now count requests \
                                as a cloud disk does; or limit the bandwidth alone";
 
 /// A limit is what the work met from this share of it on.
@@ -33,7 +33,7 @@ const VOID: f64 = 2.0;
 const PAST: f64 = 0.05;
 
 /// The device moved more than the limits allow, and more than was charged to the trial's own
-/// cgroup, whose limits bind nobody else. Where they bind the whole device there is no such charge.
+/// cgroup, whose limits bind only the trial. If they bind the whole device there is no such charge.
 pub fn gone_past(case: &Case) -> Option<Seen> {
     let limits = case.limits?;
     let phase = |phase: &PhaseRecord| {
@@ -82,8 +82,8 @@ pub fn said(limits: Limits) -> [Option<String>; 4] {
     std::array::from_fn(|_| said.next().flatten())
 }
 
-/// Of each timed part the limit that it came nearest to. A tool's own time counts where it has one:
-/// its start takes some, and its work is what met the limit.
+/// For each timed part the limit that it came nearest to. If a tool reports its own time, that
+/// counts: its start takes time, and only its work met the limit.
 pub fn reached(case: &Case) -> Vec<Reached> {
     let Some(limits) = case.limits else { return Vec::new() };
     let phase = |phase: &PhaseRecord| {
@@ -112,8 +112,8 @@ fn bios(device: &DeviceTotals) -> [u64; 2] {
     [device.reads + device.reads_merged, device.writes + device.writes_merged]
 }
 
-/// How many times as much the device did as its limits allow in so long: of the four the one that
-/// it used, or broke, most, by its place, and by how much.
+/// The device's use as a multiple of what its limits allow in that time: for the one of the four
+/// that it used, or broke, most; its place, and the multiple.
 fn nearest(
     limits: Limits,
     operations: [u64; 2],
@@ -130,8 +130,8 @@ fn nearest(
     shares.max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-/// The limit was met by bios of which many became one request: a disk that counts requests would
-/// not have held that work down so.
+/// The limit was met by bios, many of which became one request: a disk that counts requests would
+/// not have limited that work so.
 pub fn bios_counted(case: &Case) -> Option<Seen> {
     let limits = case.limits?.operations();
     (case.record.limits_counted() == Counted::Bios).then_some(())?;

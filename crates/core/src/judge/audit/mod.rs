@@ -3,13 +3,13 @@
 //!
 //! The audits of single trials are in [`trial`], [`queue`], [`steady`], [`foreign`], [`heat`],
 //! [`cpu`], [`limits`], [`leak`], [`network`], [`outside`], [`replayed`], [`trouble`] and
-//! [`figures`], and [`over_trials`] says what they come to over all of them; those of the terms
-//! on which contenders are compared are in [`conditions`] and [`rotation`]; those that look at
-//! all rounds in [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show
-//! is in [`arms`], contenders at the run's own limits in [`held`], their queues under such limits
-//! in [`depths`]; work that runs for a time whatever it does in [`fixed_time`]; how long the
-//! work had better run in [`length`]; work that reached the device of one contender and not
-//! another's in [`spared`]. Each is one function.
+//! [`figures`], and [`over_trials`] sums them up over all trials; those of the terms on which
+//! contenders are compared are in [`conditions`] and [`rotation`]; those that look at all rounds in
+//! [`drift`], [`order`] and [`modes`]; what the duplicate and the bare device show is in [`arms`],
+//! contenders at the run's own limits in [`held`], their queues under such limits in [`depths`];
+//! work that runs for a time whatever it does in [`fixed_time`]; how long the work should run in
+//! [`length`]; work that reached the device of one contender and not another's in [`spared`]. Each
+//! is one function.
 
 mod arms;
 pub(super) mod batches;
@@ -159,7 +159,7 @@ impl Audited {
         findings
     }
 
-    /// What each contender gives up, whoever it is compared with.
+    /// What each contender gives up, whatever it is compared with.
     pub fn own_terms(&self, plan: &Plan) -> Vec<(Promise, Finding)> {
         conditions::own_terms(plan, &self.terms)
     }

@@ -1,4 +1,4 @@
-//! A16: trials that fall into two groups. Their mean is a place where no trial is.
+//! A16: trials that fall into two groups. No trial is near their mean.
 
 use crate::judge::trials::Trials;
 use crate::model::{Audit, Finding, Plan, Severity, Workload};
@@ -55,15 +55,15 @@ fn finding(workload: &Workload, contender: &str, metric: &str, modes: &Modes) ->
 fn advice(counts: [usize; 2]) -> &'static str {
     match counts {
         [1, _] => {
-            "look for what happened during it: a stall by chance is no property of the contender, \
-             and one that comes back in another run is"
+            "look for what happened during it: a chance stall is no property of the contender; \
+             one that recurs in another run is"
         }
         [_, 1] => {
             "look for what spared it work: a cache that was warm, or a neighbour that had stopped"
         }
         _ => {
             "look for what the trials of a group share (the order, the device's state, where the \
-             files lie): a mean of both is neither"
+             files lie): the mean of both groups describes neither"
         }
     }
 }
@@ -164,8 +164,8 @@ mod tests {
         assert_eq!(of([1, 11]), worse);
         let better = "iops of one trial stands alone: 2.00 times as good as the other 11";
         assert_eq!(of([11, 1]), better);
-        assert!(advice([1, 11]).contains("a stall by chance"));
+        assert!(advice([1, 11]).contains("a chance stall"));
         assert!(advice([11, 1]).contains("what spared it work"));
-        assert!(advice([3, 4]).contains("a mean of both"));
+        assert!(advice([3, 4]).contains("the mean of both"));
     }
 }

@@ -1,5 +1,4 @@
-//! On what terms a trial ran, as its record says: how it was mounted and partitioned, and on what
-//! kernel.
+//! The terms of a trial by its record: how it was mounted and partitioned, and on which kernel.
 
 use std::collections::BTreeSet;
 
@@ -109,8 +108,9 @@ impl Terms {
 pub struct Spared(Vec<Vec<Given>>);
 
 impl Spared {
-    /// Of the contenders of `plan`, with their terms. On a disk that says of itself that it has no
-    /// cache it changes nothing to call it one; a contender that does so hides what the disk says.
+    /// What the contenders of `plan` give up, by their terms. On a disk that reports no cache,
+    /// declaring one without cache changes nothing; a contender that does so hides what the disk
+    /// reports.
     pub fn of(plan: &Plan, terms: &[Terms]) -> Spared {
         let each = || plan.contenders.iter().zip(terms);
         let sets = |it: &Contender| it.queue.contains_key("write_cache");

@@ -1,4 +1,4 @@
-//! What sets the pace of work that comes in over a network, where it is not the file system.
+//! What limits work that comes in over a network, if it is not the file system.
 
 use crate::model::{NetworkTotals, PhaseRecord, Severity, Unit};
 

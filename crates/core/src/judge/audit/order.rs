@@ -1,4 +1,4 @@
-//! A14: what a trial gives depends on its place in the round, or on whom it follows.
+//! A14: a trial's figure depends on its place in the round, or on the contender before it.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +30,8 @@ pub fn findings<'a>(
                 "{metric} depends on {what} (permutation test, p = {chance:.4}, {} rounds)",
                 rounds.len()
             ),
-            advice: "a trial leaves something behind for the next, or the device had not come to \
-                     rest: give it time, or discard it between the trials on bed device"
+            advice: "a trial affects the next, or the device had not come to rest: leave time \
+                     between trials, or on bed device discard it between them"
                 .into(),
         })
     })
@@ -42,14 +42,14 @@ pub fn findings<'a>(
 struct Trial {
     /// Its place among those of its workload, from 0.
     place: usize,
-    /// Whom it followed there, by number; 0: nobody.
+    /// The contender before it there, by number; 0: none.
     predecessor: usize,
-    /// What is left of ln(goodness) when round and contender are taken off.
+    /// What is left of ln(goodness) without the effects of round and contender.
     residual: f64,
 }
 
-/// The rounds in which every contender was measured, with what is left of them. Arms have a place
-/// in the order and no figure.
+/// The residuals of rounds in which every contender was measured. Arms have a place in the order
+/// but no figure.
 fn residuals(plan: &Plan, workload: &Workload, metric: &str, trials: &Trials) -> Vec<Vec<Trial>> {
     let mut rounds: BTreeMap<u32, Vec<(u32, usize, Option<f64>)>> = BTreeMap::new();
     let arms = plan.arms(workload).into_iter().map(|arm| arm.name);
@@ -85,13 +85,13 @@ fn residuals(plan: &Plan, workload: &Workload, metric: &str, trials: &Trials) ->
     rounds.into_iter().map(left).collect()
 }
 
-/// What the residuals depend on, and how rarely chance would have it so: they are shuffled within
-/// their rounds, for the order of a round was drawn.
+/// What the residuals depend on, and how rarely chance does that: they are shuffled within their
+/// rounds, because the order of a round was drawn.
 ///
-/// Once so many drawn orders show as much that none of the two can be rare any more, no more are
-/// drawn: Besag and Clifford, "Sequential Monte Carlo p-values" (Biometrika 78, 1991).
+/// Drawing stops once so many orders show as much that neither effect can be rare any more: Besag
+/// and Clifford, "Sequential Monte Carlo p-values" (Biometrika 78, 1991).
 fn effect(rounds: &[Vec<Trial>]) -> Option<(&'static str, f64)> {
-    /// What is left of figures that never vary is rounding, which follows the contender.
+    /// Residuals of figures that never vary are rounding, which follows the contender.
     const ROUNDING: f64 = 1e-9;
     let is_still = rounds.iter().flatten().all(|trial| trial.residual.abs() < ROUNDING);
     if rounds.len() < FIRST_LOOK as usize || is_still {
@@ -168,7 +168,7 @@ impl Flat {
         both.map(|(residual, place)| residual * place).sum::<f64>().abs()
     }
 
-    /// How far apart the means are by whom a trial followed.
+    /// How far apart the means are, grouped by a trial's predecessor.
     fn by_predecessor(&mut self) -> f64 {
         self.groups.fill((0.0, 0.0));
         for (residual, predecessor) in self.residuals.iter().zip(&self.predecessors) {

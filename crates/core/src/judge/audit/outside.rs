@@ -12,7 +12,7 @@ pub const ADVICE: &str = "have the work write in its own folder, which is what i
 pub fn astray(case: &Case) -> Option<Seen> {
     let astray = case.record.astray.as_ref().filter(|astray| astray.files > 0)?;
     let evidence = format!(
-        "the work left {} outside its folder, in memory, where they are gone now: {}",
+        "the work wrote {} outside its folder, in memory, now gone: {}",
         counted(astray.files, "file"),
         listed(&astray.paths, astray.files)
     );
@@ -27,7 +27,7 @@ pub fn forbidden(case: &Case) -> Option<Seen> {
         return None;
     }
     let evidence = format!(
-        "the kernel refused the work {} outside its folder: {} (the first round alone is watched)",
+        "the kernel refused the work {} outside its folder: {} (only the first round is watched)",
         counted(forbidden.writes, "write"),
         listed(&forbidden.first, forbidden.writes)
     );
@@ -62,8 +62,8 @@ mod tests {
             Record { forbidden: Some(Forbidden { writes, first }), ..record(1, "w", "a") }
         };
         assert_eq!(seen(&with(0)), None);
-        let one = "the kernel refused the work 1 write outside its folder: touch /etc/motd (the \
-                   first round alone is watched)";
+        let one = "the kernel refused the work 1 write outside its folder: touch /etc/motd (only \
+                   the first round is watched)";
         assert_eq!(seen(&with(1)), Some(one.into()));
         let three = seen(&with(3)).unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! What the audits of single trials come to over all trials of one contender in one workload.
+//! The audits of single trials, summed up over all trials of one contender in one workload.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ pub struct OverTrials {
     trials: usize,
     /// By the place of the audit: the rounds in which it saw something, by the figure it saw.
     seen: BTreeMap<usize, Middle>,
-    /// What was void and was run again, by the place of its record: round, audit and evidence.
+    /// Void trials that were run again, by the place of their record: round, audit and evidence.
     repeated: BTreeMap<usize, Repeated>,
 }
 

@@ -9,8 +9,8 @@ pub struct Pace {
     pub work_s: f64,
     /// Bytes read and written by the command's processes, where they are of the work.
     pub moved_bytes: Option<u64>,
-    /// The command's own rate times its time, where it gave one rate alone: of several each may be
-    /// of a part of the time.
+    /// The command's own rate times its time, if it gave a single rate: each of several may be of a
+    /// part of the time.
     pub done: Option<f64>,
     /// The first rate that the command gave of itself.
     pub figure: Option<String>,

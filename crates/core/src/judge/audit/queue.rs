@@ -1,5 +1,5 @@
 //! A2 and A4: the queue of requests, by Little's law: rate times latency is the mean number under
-//! way, of whatever has a rate and a latency.
+//! way, for anything with a rate and a latency.
 
 use crate::model::{JobRecord, PhaseRecord, Queue, Severity};
 

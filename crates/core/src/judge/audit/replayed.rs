@@ -5,8 +5,8 @@ use crate::model::{PhaseRecord, Replayed, Severity};
 use super::case::{Case, Seen, most};
 
 /// The advice.
-pub const ADVICE: &str = "record the application as root, with --no-io-uring where that was left \
-                          out, alone in its folder; or compare it itself, as a command";
+pub const ADVICE: &str = "record the application as root, alone in its folder and with \
+                          --no-io-uring; or compare the application itself, as a command";
 
 /// So much may be lacking without a doubt about the rest.
 const SLIGHT: f64 = 0.05;
@@ -15,7 +15,7 @@ const SLIGHT: f64 = 0.05;
 const VOID_CALLS: f64 = 0.5;
 const VOID_FILES: f64 = 0.1;
 
-/// What was left out when the application was recorded, and files that the replay leaves unlike it.
+/// What the recording left out, and files that the replay leaves unlike the application did.
 pub fn lacks(case: &Case) -> Option<Seen> {
     most(case.record.phases.iter().filter_map(seen))
 }

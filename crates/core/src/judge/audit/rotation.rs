@@ -1,5 +1,5 @@
-//! DiskFlag: a disk says that it rotates and answers as none does that rotates, or its bed does not
-//! repeat what it says; and a file system chooses by that.
+//! DiskFlag: a disk says that it rotates but answers faster than any that does, or its bed does not
+//! repeat what it says; and a file system's defaults depend on that.
 
 use super::case::options;
 use super::mounted::Terms;
@@ -58,7 +58,7 @@ fn mend(plan: &Plan, probed: &Probed) -> String {
         (Some(disk), BedKind::Directory) => format!("{}, and mount again", rule(disk)),
         (None, BedKind::Directory) => "have its disk say what it is, and mount again".into(),
         (Some(disk), BedKind::Device) => format!("{bed_only}; for good: {}", rule(disk)),
-        _ => format!("{bed_only}, unless it is to stand for a disk that says so, too"),
+        _ => format!("{bed_only}, unless the bed stands for a disk that says so too"),
     }
 }
 

@@ -1,10 +1,10 @@
 //! A6 and A9 of commands, over contenders: the same work reached the device of one contender, and
 //! not that of another.
 //!
-//! Of a command it is not known where it reads, or what it deletes before that reaches the device,
-//! so that one trial alone only warns. Where the same work moved as much as it asked for with
-//! another contender, that explains nothing: zeros were compressed away, or a cache answered. So it
-//! is in each pair with that contender, also where neither device had a part.
+//! It is unknown where a command reads, or what it deletes before that reaches the device, so that
+//! a single trial only warns. If the same work moved all it asked for with another contender, that
+//! can't explain it: zeros were compressed away, or a cache answered. That holds for each pair with
+//! such a contender, even if neither device had a part.
 
 use std::ops::RangeInclusive;
 
@@ -16,18 +16,17 @@ use crate::model::{Audit, Finding, Plan, Severity, Workload, median};
 use super::case::percent;
 use super::trial::{DevicesPart, SYNC_ADVICE};
 
-/// A device with less than this share of the bytes had no part in the work. Data that compress to
-/// it are not those of most users: of the Silesia corpus lz4 makes 1/2.1 and zstd -1 1/2.9 (zstd's
-/// README).
+/// A device with less than this share of the bytes had no part in the work. Most users' data don't
+/// compress that well: lz4 makes 1/2.1 of the Silesia corpus, and zstd -1 1/2.9 (zstd's README).
 const SPARED: f64 = 0.05;
 
 /// A device with as much of them did the work: mirrors write up to four copies. With more it moved
 /// something else, too.
 const WORKED: RangeInclusive<f64> = 0.5..=4.0;
 
-const READ_ADVICE: &str = "let it read data that don't compress, and not zeros, from a cache that \
-                           was dropped; or, if memory is to be measured, declare cache = \
-                           \"warm\" and read it in prepare";
+const READ_ADVICE: &str = "drop the caches, and read data that don't compress and are not zeros; \
+                           or, to measure memory, declare cache = \"warm\" and read the data in \
+                           prepare";
 
 /// One way that bytes go.
 struct Way {
@@ -52,7 +51,7 @@ const WAYS: [Way; 2] = [
     },
 ];
 
-/// What speaks against comparing those whose device had no part in `workload` with those whose had.
+/// What speaks against comparing contenders whose device had no part in `workload` with the others.
 pub fn findings(plan: &Plan, workload: &Workload, trials: &Trials) -> Vec<Finding> {
     let mut findings = Vec::new();
     if workload.command.is_none() {
@@ -102,7 +101,7 @@ mod tests {
         ))
     }
 
-    /// Trials of which 100 MiB are read, or written, and the device has so many of them.
+    /// Trials that read, or write, 100 MiB, of which the device has so many.
     fn trials(rounds: u32, reads: bool, a_mib: u64, b_mib: u64) -> Vec<Record> {
         let trial = |round, name, mib: u64| {
             let asked = Some(100 * MIB);

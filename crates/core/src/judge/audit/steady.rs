@@ -8,7 +8,7 @@ use super::case::{Case, Seen, most};
 pub const NEVER_ADVICE: &str = "the figure is the mean of a changing rate: let it run longer \
                                 (runtime), or skip the start (fio's ramp_time, which gives no \
                                 costs per byte and operation), until bursts, caches and \
-                                allocation are behind it";
+                                allocation no longer matter";
 
 /// A24's advice where there was one.
 pub const CUT_ADVICE: &str = "no action: the judged rate covers only the rest; fio's own figures, \
@@ -43,7 +43,7 @@ pub fn cut(case: &Case) -> Option<Seen> {
             severity: Severity::Note,
             figure: course.cut as f64,
             evidence: format!(
-                "the first {} of {} are cut off: from then on the rate was steady, at {:.2} of the \
+                "the first {} of {} are cut off: after that the rate was steady, at {:.2} of the \
                  mean of all",
                 of(duration_ns(course, course.cut)),
                 of(duration_ns(course, windows)),
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(seen(never, &late).as_deref(), Some(evidence));
         assert_eq!(seen(cut, &late), None);
         let burst = [(15, 3000.0), (45, 1000.0)];
-        let evidence = "the first 7.50 s of 30.0 s are cut off: from then on the rate was steady, \
+        let evidence = "the first 7.50 s of 30.0 s are cut off: after that the rate was steady, \
                         at 0.67 of the mean of all";
         assert_eq!(seen(cut, &burst).as_deref(), Some(evidence));
         assert_eq!(seen(never, &burst), None);

@@ -33,9 +33,9 @@ pub const PROCESS_S: f64 = 0.01;
 const HARNESS_PROCESSES: u64 = 100;
 
 /// A6's advice.
-pub const CACHE_ADVICE: &str = "drop the caches before it as root, read with direct = 1, or read a \
-                                set larger than memory once; or, if memory is to be measured, \
-                                declare cache = \"warm\" and read it in prepare";
+pub const CACHE_ADVICE: &str = "as root drop the caches first, read with direct = 1, or read once \
+                                through a set larger than memory; or, to measure memory, declare \
+                                cache = \"warm\" and read the set in prepare";
 
 /// A9's advice.
 pub const SYNC_ADVICE: &str = "end the work with fsync or syncfs on the files it writes; don't \
@@ -57,7 +57,7 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A2,
         test: queue::impossible_or_starved,
-        advice: "give it more processors, larger blocks or fewer jobs; where the figures \
+        advice: "give fio more processors, larger blocks or fewer jobs; where the figures \
                  contradict each other, look at the tool's own output in raw/",
     },
     TrialAudit {
@@ -70,7 +70,7 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A5,
         test: figures::impossible_summary,
-        advice: "do not use these figures; the tool's own output in raw/ has where they come from",
+        advice: "do not use these figures; look at the tool's own output in raw/",
     },
     TrialAudit { audit: Audit::A6, test: read_from_cache, advice: CACHE_ADVICE },
     TrialAudit {
@@ -99,7 +99,7 @@ pub const AUDITS: &[TrialAudit] = &[
     TrialAudit {
         audit: Audit::A17,
         test: figures::clock_too_coarse,
-        advice: "let it work for longer: a second or more",
+        advice: "make the work longer: a second or more",
     },
     TrialAudit { audit: Audit::A24, test: steady::never, advice: steady::NEVER_ADVICE },
     TrialAudit { audit: Audit::A24, test: steady::cut, advice: steady::CUT_ADVICE },
@@ -170,7 +170,7 @@ impl Moved {
         phase.totals.device.filter(|_| !phase.ramped)
     }
 
-    /// Of a part that only reads, and more than its programs.
+    /// Reads of a part that only reads, and more than its programs.
     fn read(case: &Case, phase: &PhaseRecord) -> Option<Moved> {
         let device_bytes = Moved::device(phase)?.read_bytes;
         let only_reads = phase.written_bytes().is_none();
@@ -182,7 +182,7 @@ impl Moved {
         Some(Moved { device_bytes, asked_bytes })
     }
 
-    /// Of a part that is to keep what it writes.
+    /// Writes of a part that is to keep them.
     fn written(phase: &PhaseRecord) -> Option<Moved> {
         let device_bytes = Moved::device(phase)?.write_bytes;
         let keeps = matches!(phase.phase, Phase::Whole | Phase::SmallFiles(Operation::Create));
@@ -191,9 +191,9 @@ impl Moved {
     }
 }
 
-/// The device's part in the work of a command: of what it read cold, and of what it wrote, where
-/// that is much. Nothing is said of other work: a replay's copies may be reflinks. Nor of a
-/// contender that is told to compress.
+/// The device's part in a command's work: of its cold reads, and of its writes, if they are many.
+/// Unknown for other work, because a replay's copies may be reflinks, and for a contender that is
+/// set to compress.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DevicesPart {
     pub read: Option<f64>,
@@ -339,8 +339,7 @@ fn packs(contender: &Contender) -> bool {
     }
 }
 
-/// The contender is told to compress what it stores, or to store it once, so that fewer bytes reach
-/// the device rightly.
+/// The contender is set to compress or deduplicate, so that rightly fewer bytes reach the device.
 fn compresses(case: &Case) -> bool {
     let mounted = case.record.mounted.iter().flat_map(|mounted| &mounted.options);
     let mut mount = options(case.contender).chain(mounted.map(String::as_str));

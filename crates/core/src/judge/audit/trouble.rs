@@ -10,14 +10,13 @@ pub const LOSS_ADVICE: &str = "no figure of such a trial holds: look at the kern
                                and repeat the run";
 
 /// A26's advice where the kernel warned.
-pub const WARNED_ADVICE: &str = "look up the kernel's message: it was in a state it was not made \
-                                 for, and may not have behaved as usual from then on; repeat the \
+pub const WARNED_ADVICE: &str = "look up the kernel's message: the kernel met an unexpected \
+                                 state, and may have behaved differently from then on; repeat the \
                                  run with another --kernel";
 
 /// A26's advice where the file system was full.
 pub const FULL_ADVICE: &str = "give the bed more room (--size) or the work less to do: what did \
-                               not fit was not measured, and the last of what did may have \
-                               been slow";
+                               not fit was not measured, and what just fitted may have been slow";
 
 /// A27's advice.
 pub const UNKEPT_ADVICE: &str = "have the command print less, or print into the file system under \

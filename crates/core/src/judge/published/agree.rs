@@ -48,8 +48,8 @@ pub const SLIP_ADVICE: &str = "ask for the unit: the figures may agree in anothe
                                heading's";
 /// Figures that are so near each other are of one measurement.
 const NEAR: f64 = 0.05;
-const SMALL: &str = "one of the two is rounded twice, or of another stretch of time: read no \
-                     difference as small as this from them";
+const SMALL: &str = "one of the two is rounded twice, or of another stretch of time: a \
+                     difference as small as this means nothing";
 
 fn disagree(
     block_bytes: u64,

@@ -193,7 +193,7 @@ fn change_follows(
         })
 }
 
-/// Why the contender is not shown to be better; of several others by the first that it is not.
+/// Why the contender is not shown to be better: the first of the others that it does not beat.
 fn better_lacks(claim: &Conclusion, tests: &[Test], heading: &str) -> Option<String> {
     let better = claim.columns.get(heading).and_then(Column::better)?;
     let columns = columns(claim, tests, heading);

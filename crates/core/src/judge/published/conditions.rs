@@ -145,8 +145,8 @@ fn unequal_durability(machine: &Machine) -> Vec<Finding> {
     machine.mount.iter().filter_map(finding).collect()
 }
 
-/// A19: an option that any file system could have, and only some were given. One that a contender
-/// is named after is what is compared.
+/// A19: an option that any file system could have, and only some were given. An option that a
+/// contender is named after does not count: it is what is compared.
 fn unequal_mounts(machine: &Machine) -> Vec<Finding> {
     let mut findings = Vec::new();
     for option in GENERAL {

@@ -7,7 +7,7 @@ use super::reach::Reach;
 use crate::judge::audit::CACHE_ADVICE;
 use crate::model::{Audit, Bytes, Finding, Machine, Part, Quantity, Severity, Test, Unit};
 
-/// Words by which one knows that what is written is compressed or deduplicated.
+/// Words that show that written data is compressed or deduplicated.
 const SQUEEZES: [&str; 7] = ["compress", "zstd", "lzo", "lz4", "dedup", "vdo", "zram"];
 /// What may leave zeros out without a word.
 const MAY: [&str; 8] = ["virtual", "cloud", "volume", "ssd", "nvme", "thin", "array", "san "];
@@ -40,7 +40,7 @@ fn writes_zeros(test: &Test) -> Option<&'static str> {
     }
 }
 
-/// A9: zeros are written, of which next to nothing need reach the device.
+/// A9: zeros are written, and hardly any of them need reach the device.
 fn zeros(test: &Test, machine: &Machine) -> Option<Finding> {
     let how = writes_zeros(test)?;
     let squeezes = |text: &str| SQUEEZES.iter().find(|word| text.to_lowercase().contains(**word));
@@ -101,7 +101,7 @@ pub fn says_dropped(test: &Test) -> bool {
 /// It reads through the page cache what may be in it.
 pub fn may_be_cached(test: &Test) -> bool {
     let job = &test.job;
-    // What is gone over again is there from the first time.
+    // Data that is read again is cached from the first time.
     job.reads() && job.direct == Some(false) && (job.lasts_s.is_some() || !says_dropped(test))
 }
 
@@ -121,7 +121,7 @@ fn cached(test: &Test, machine: &Machine) -> Option<Finding> {
         if Cells::of(test).all(|cells| bandwidth(cells).is_some_and(once)) {
             return None;
         }
-        evidence += &format!(", which are gone over again and again for {lasts_s} s");
+        evidence += &format!(", read again and again for {lasts_s} s");
     }
     let kind = (Audit::A6, Severity::Warning);
     (Bytes(all_bytes) < memory).then(|| found(test, "", kind, evidence, CACHE_ADVICE))
@@ -146,11 +146,11 @@ pub fn working_set(test: &Test) -> Option<u64> {
 fn device_cache(test: &Test, machine: &Machine) -> Option<Finding> {
     let (cache, all_bytes) = (machine.device_cache?, working_set(test)?);
     let evidence = format!(
-        "{} are gone over, and the device keeps {} in memory of its own",
+        "the work covers {}, and the device caches {} in its own memory",
         Unit::Bytes.format(all_bytes as f64),
         Unit::Bytes.format(cache.0 as f64)
     );
-    let advice = "go over several times of what the device's memory holds";
+    let advice = "use a working set several times as large as the device's memory";
     let kind = (Audit::A6, Severity::Warning);
     (Bytes(all_bytes) <= cache).then(|| found(test, "", kind, evidence, advice))
 }

@@ -6,7 +6,7 @@ use crate::model::{Column, Conclusion, Limit, Machine, Part, Quantity, Table, Te
 
 /// Programs that neither read nor write files.
 const PLAIN: [&str; 5] = ["cd", "echo", "sleep", "sync", "true"];
-/// Programs that write none, whatever they are told.
+/// Programs that write none, whatever their arguments.
 const READERS: [&str; 9] = ["cat", "du", "find", "grep", "ls", "md5sum", "sha256sum", "stat", "wc"];
 /// Words by which a table says what reaches the device.
 const SYNCS: [&str; 4] = ["fdatasync", "fsync", "sync", "syncfs"];
@@ -36,7 +36,7 @@ pub fn missing(table: &Table) -> Vec<String> {
     let no_queue = |test: &Test| is_rated(test) && queue::in_flight(&test.job).is_none();
     missing.extend(without("A2, the queue: jobs or depth are not known", table, no_queue));
     let unaudited = |test: &Test| !fits(test, machine, &table.claims);
-    let what = "no rule but those of digits and runs (A17, A18) fits";
+    let what = "only the rules of digits and runs (A17, A18) apply";
     missing.extend(without(what, table, unaudited));
     missing.extend(table.claims.iter().filter_map(unchecked));
     missing
@@ -52,7 +52,7 @@ fn is_rated(test: &Test) -> bool {
     Cells::of(test).any(|cells| cells.total_iops().is_some())
 }
 
-/// It has a column of that way, or a program of which nobody tells what it does.
+/// It has a column of that part, or a program that may do it.
 fn may(test: &Test, part: Part, innocent: &[&str]) -> bool {
     let column = |it: &Column| it.part == part && it.better().is_some();
     let program = |name: &String| !innocent.contains(&name.as_str());
@@ -92,7 +92,7 @@ fn unchecked(claim: &Conclusion) -> Option<String> {
         |heading: &&String| claim.columns.get(*heading).and_then(Column::better).is_none();
     let heading = claim.better.iter().find(no_direction)?;
     Some(format!(
-        "the claim \"{}\": whether more or less of {heading} is better does not show",
+        "the claim \"{}\": it is unclear whether more or less of {heading} is better",
         claim.text
     ))
 }

@@ -1,5 +1,5 @@
-//! A5: a figure that breaks a series: rows, or tests, that differ in one number alone, whose
-//! figures rise or fall throughout but for one.
+//! A5: a figure that breaks a series. In a series, rows or tests differ in one number only, and all
+//! figures but this one rise or fall throughout.
 
 use super::cells::Cells;
 use crate::model::{Audit, Bytes, Column, Finding, Job, Severity, Test};
@@ -144,7 +144,7 @@ fn of_sweep(sweep: &Sweep) -> Vec<Finding> {
 /// rise, or fall, throughout.
 fn broken(heading: &str, mut points: Vec<Point>) -> Option<String> {
     points.sort_by(|one, other| one.at.total_cmp(&other.at));
-    // Of two in one place none comes first.
+    // Two points at one place have no order.
     if points.len() < LEAST || points.windows(2).any(|two| two[0].at >= two[1].at) {
         return None;
     }

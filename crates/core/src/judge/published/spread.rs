@@ -1,11 +1,11 @@
-//! What a difference is worth by mean, spread and number of runs: of what a text claims (A5), and
-//! of what a table sets side by side (A18).
+//! What a difference is worth by mean, spread and number of runs, for what a text claims (A5), and
+//! for what a table shows side by side (A18).
 //!
-//! The interval is Welch's, of the logarithms ([`Summary`]). A figure behind `±` is taken for the
+//! The interval is Welch's, of the logarithms ([`Summary`]). A figure after `±` is taken for the
 //! standard deviation of the runs: were it the error of the mean, or half an interval, the
-//! difference would be known less well. It is taken from two runs on: a printed table is looked at
-//! once, and not after each round. Where one of two has no spread, that of the other is taken for
-//! both, in proportion.
+//! difference would be known less well. Two runs are enough: a printed table is looked at once, and
+//! not after each round. If one of two has no spread, that of the other is taken for both, in
+//! proportion.
 
 use super::cells::{Cell, Cells};
 use super::found::found;
@@ -121,7 +121,7 @@ fn uneven(test: &Test) -> Option<Finding> {
     Some(found(test, "", (Audit::A18, Severity::Warning), evidence, advice))
 }
 
-/// A18: columns of which no two contenders differ by what is printed of their spread.
+/// A18: columns in which no two contenders differ by more than their printed spread.
 pub fn findings(test: &Test) -> Vec<Finding> {
     let rows: Vec<Cells> = Cells::of(test).collect();
     let mut names: Vec<&str> = rows.iter().map(|it| it.row.contender.as_str()).collect();

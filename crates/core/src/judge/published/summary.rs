@@ -33,9 +33,9 @@ pub fn findings(test: &Test) -> Vec<Finding> {
     findings
 }
 
-/// Deviations of runs that no figures have, none of which is below 0: of n with mean m the most is
-/// m √n, where all but one are 0. One above the mean is possible, and hardly meant. How single
-/// latencies scatter within a run says neither, nor does what a tool has counted itself.
+/// Deviations of runs that no figures of at least 0 can have: for n with mean m the largest is m
+/// √n, with all but one 0. One above the mean is possible, but hardly meant. The scatter of single
+/// latencies within a run shows neither, nor do a tool's own counts.
 fn wide(cells: Cells) -> Vec<Finding> {
     if cells.test.clock_s.is_some() {
         return Vec::new();
@@ -134,7 +134,7 @@ fn mean_and_median(summarised: &[(Cell, Statistic)]) -> Option<String> {
     })
 }
 
-/// What is printed for all is what reads and writes give together.
+/// The total that is printed is that of reads and writes together.
 fn totals(cells: Cells) -> Vec<String> {
     let quantities = [Quantity::Iops, Quantity::Bandwidth];
     let of = |quantity| {
@@ -244,7 +244,7 @@ fn coarse(test: &Test) -> Option<Finding> {
     (!seen.is_empty()).then(|| found(test, "", (Audit::A17, Severity::Warning), evidence, advice))
 }
 
-/// A figure that contenders are compared by. Of what a tool wrote in full only its times are: the
+/// A figure that contenders are compared by. In a tool's full output these are only its times: the
 /// rest follows from them.
 fn is_compared(cell: Cell, by_clock: bool) -> bool {
     let column = cell.column;

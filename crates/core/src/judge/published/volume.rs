@@ -1,4 +1,4 @@
-//! A1: rate, time and amount of one piece of work, of which each follows from the other two; and
+//! A1: rate, time and amount of one piece of work, where each follows from the other two; and
 //! processor time, which is its share of the time.
 
 use super::agree::slip;
@@ -11,7 +11,7 @@ use crate::model::{Audit, Column, Finding, Quantity, Severity, Statistic, Test, 
 const APART: f64 = 0.02;
 /// Amounts of rows that are further apart than this are not of the same work.
 const OTHER_WORK: f64 = 0.05;
-/// Words that say nothing of which part of the work a figure is.
+/// Words that don't tell which part of the work a figure is of.
 const GENERIC: [&str; 12] = [
     "bandwidth",
     "throughput",

@@ -11,7 +11,7 @@ use crate::model::{
     Above, Arm, Bed, BedKind, Bytes, Contender, Disk, Fio, Intervals, Judgement, Workload,
 };
 
-/// Of a run that is one of several, and has its share of their error, more is asked.
+/// A run that is one of several, with its share of their error, needs more.
 const CONFIDENCE_MOST: f64 = 0.99999;
 
 /// A plan that can't be run, and what to do about it.
@@ -82,7 +82,7 @@ impl Plan {
             Some(published) => {
                 let name = &published.workload;
                 Err(PlanError::Invalid(format!(
-                    "published figures of {name:?}, which is no workload"
+                    "published figures of {name:?}, which is not a workload"
                 )))
             }
             None => Ok(()),
@@ -249,8 +249,8 @@ fn check_discard(contender: &Contender, kind: BedKind) -> Result<(), PlanError> 
 fn check_like(bed: &Bed) -> Result<(), PlanError> {
     match &bed.like {
         Some(_) if bed.kind == BedKind::Directory => Err(PlanError::Invalid(
-            "bed directory can't be like another disk: its file systems have been made and mounted \
-             by what theirs says of itself; leave --like out"
+            "bed directory can't be like another disk: its file systems were made and mounted by \
+             what their own disk says; leave --like out"
                 .into(),
         )),
         Some(like) => Disk::check_like(like).map_err(PlanError::Invalid),
@@ -279,13 +279,13 @@ fn check_layers(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
     let why = match kind {
         BedKind::Directory => "a directory is mounted already: leave them out",
         _ if contender.is_raw() => "no file system for them: leave them out",
-        _ if !contender.partition.is_empty() => "a partition, too: leave out either",
+        _ if !contender.partition.is_empty() => "also a partition: leave one of the two out",
         _ => return Ok(()),
     };
     Err(PlanError::Invalid(format!("contender {:?} has layers, and {why}", contender.name)))
 }
 
-/// What stands on a file system stands on one that is made and mounted for it.
+/// A stacked file system needs one below that is made and mounted for it.
 fn check_above(contender: &Contender, kind: BedKind) -> Result<(), PlanError> {
     let shown = Above::stack(&contender.above);
     let why = match kind {
@@ -369,8 +369,8 @@ mod tests {
         assert!(partition("\"mklabel\", \"gpt\", \"/dev/sda\"").contains("\"/dev/sda\""));
         let layered =
             |more: &str| wrong("mkfs = [", &format!("layers = [\"luks\"]\n{more}mkfs = ["));
-        assert!(layered("partition = [\"mklabel\"]\n").contains("a partition, too"));
-        assert!(wrong("mkfs = [", "layers = [\"LUKS\"]\nmkfs = [").contains("is no layer"));
+        assert!(layered("partition = [\"mklabel\"]\n").contains("also a partition"));
+        assert!(wrong("mkfs = [", "layers = [\"LUKS\"]\nmkfs = [").contains("is not a layer"));
         let devices = |count: u32| wrong("mkfs = [", &format!("devices = {count}\nmkfs = ["));
         assert!(devices(2).contains("has devices = 2, of the 1 that the bed has"));
         assert!(devices(0).contains("has devices = 0"));

@@ -65,8 +65,8 @@ impl Plan {
         match knobs.next() {
             None => Ok(()),
             Some((contender, knob)) => Err(PlanError::Invalid(format!(
-                "contender {:?} sets {knob}, which is more than storage, can't be put back, or \
-                 has the machine panic: that takes a machine of its own, --place vm",
+                "contender {:?} sets {knob}, which affects more than storage, can't be put back, \
+                 or makes the machine panic: that takes a machine of its own, --place vm",
                 contender.name
             ))),
         }
@@ -123,7 +123,7 @@ impl Plan {
         let refused = if let Some(several @ 2..) = vm.processors {
             format!("{several} processors: a User Mode Linux has one")
         } else if !vm.qemu.is_empty() {
-            "options for QEMU: a User Mode Linux is none".into()
+            "options for QEMU: a User Mode Linux takes none".into()
         } else if self.bed.devices > DISKS_MAX {
             format!("{} devices: a User Mode Linux has room for {DISKS_MAX}", self.bed.devices)
         } else if vm.untrusted {

@@ -12,8 +12,8 @@ pub struct Access {
     pub read_sectors: Quantiles,
     /// How long those are that write.
     pub write_sectors: Quantiles,
-    /// Of each that begins elsewhere than where the one before ended on its device, be it read or
-    /// written: how far from there. A request that reads or writes moves a disk's heads alike.
+    /// For each request that does not begin where the one before ended on its device, read or
+    /// write: how far from there. Reads and writes move a disk's heads alike.
     pub seek_sectors: Quantiles,
     /// All of these distances.
     all_sectors: u64,
@@ -49,7 +49,8 @@ impl Access {
         }
     }
 
-    /// As figures of a trial; none where the recorder has no reads, for these move the heads, too.
+    /// As figures of a trial; none where the recorder has no reads, because these move the heads,
+    /// too.
     pub fn samples(&self, has_reads: bool) -> Vec<Sample> {
         if !has_reads {
             return Vec::new();

@@ -13,7 +13,7 @@ pub type Parts = BTreeMap<(Kind, String), Share>;
 pub struct Share {
     /// Their bytes.
     pub bytes: u64,
-    /// Requests most of which they are, or the first of them where several have as much.
+    /// Requests that are mostly of these bytes; if several kinds have as much, the first counts.
     pub requests: u64,
 }
 

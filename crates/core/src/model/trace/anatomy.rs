@@ -8,7 +8,7 @@ use super::quantiles::Quantiles;
 use super::times::Stages;
 use crate::model::FsyncOperation;
 
-/// So many ways in which operations differ are told apart.
+/// So many different patterns of operations are distinguished.
 const PATTERNS_MAX: usize = 4096;
 /// Of operations that wrote the same so many are kept whole.
 const KEPT_MAX: usize = 33;
@@ -38,7 +38,7 @@ struct Pattern {
 pub struct Anatomy {
     /// How many are whole.
     pub operations: u64,
-    /// How many are not, for events were lost: they count for nothing else.
+    /// How many are not, because events were lost: they count for nothing else.
     pub partial: u64,
     rows: BTreeMap<Row, BTreeMap<u64, u64>>,
     latencies_ns: Vec<u64>,
@@ -99,10 +99,10 @@ impl Anatomy {
         &self.layers
     }
 
-    /// Of the operations that wrote what most of them wrote, one of middle latency; and how many
-    /// these are. Those count first of which it is known what all of their blocks were.
+    /// Of the operations that wrote the most frequent pattern, one of middle latency; and how many
+    /// there are. Patterns whose blocks are all known come first.
     pub fn typical(&self) -> Option<(&Operation, u64)> {
-        // Of two as frequent the later: the first after a mount also writes superblocks.
+        // Of two equally frequent ones the later: the first after a mount also writes superblocks.
         let begin_ns = |it: &Pattern| it.kept.first().map(|first| first.begin_ns);
         let rank = |(rows, it): &(&Vec<(Row, u64)>, &Pattern)| {
             let is_named = rows.iter().all(|(row, _)| *row != Row::Unknown);

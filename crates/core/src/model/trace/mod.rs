@@ -37,7 +37,7 @@ pub enum Op {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Flags {
-    /// What is in the device's cache is to be durable before it.
+    /// The device's cache must be durable before it.
     #[serde(skip_serializing_if = "is_false")]
     pub preflush: bool,
     /// It is to be durable when it completes.
@@ -84,7 +84,7 @@ pub struct Entry {
     /// device has none.
     #[serde(default, skip_serializing_if = "Flags::is_none")]
     pub asked: Flags,
-    /// Who asked for it, where that is known: a name of at most 15 letters.
+    /// The process that asked for it, if known: a name of at most 15 letters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub process: String,
     /// When the file system asked for the first part of it.
@@ -112,7 +112,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Entry {
-    /// One of which nothing else is known yet.
+    /// One without further details yet.
     pub fn of(op: Op) -> Entry {
         Entry {
             op,

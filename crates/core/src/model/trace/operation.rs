@@ -15,7 +15,7 @@ pub struct Operation {
     pub end_ns: u64,
     /// The files that were written to since the operation before, in that order.
     pub files: Vec<u64>,
-    /// What the device was given meanwhile, whoever had asked for it.
+    /// What the device was given meanwhile, no matter which process had asked for it.
     pub entries: Vec<Entry>,
     /// No event was lost meanwhile.
     pub is_whole: bool,
@@ -32,7 +32,7 @@ pub enum Row {
     Journal(String),
     /// Bytes of other metadata, by what they are.
     Metadata(String),
-    /// Bytes of which nobody can tell what they are.
+    /// Bytes whose kind is unknown.
     Unknown,
     /// Requests that write.
     Writes,

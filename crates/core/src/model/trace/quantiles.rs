@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Of a value so many leading bits count: it is known to 0.2%, and below 1024 exactly.
+/// So many leading bits of a value count: it is known to 0.2%, and exactly below 1024.
 const LEADING_BITS: u32 = 10;
 
 /// Many values of one kind: times in ns, lengths in sectors.

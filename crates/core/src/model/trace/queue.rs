@@ -12,8 +12,8 @@ const PART_NS: u64 = 1 << 10;
 /// So many requests are under way at most: of more, ends were lost.
 const UNDER_WAY_MAX: usize = 1 << 16;
 
-/// Requests that the devices had been given and not done yet, of all devices together. Those of
-/// which one of the two is not known count for nothing.
+/// Requests that were under way at the devices, all devices together. Those without a known start
+/// and end do not count.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     /// The most at once.
@@ -78,8 +78,8 @@ impl Queue {
         self.ends.clear();
     }
 
-    /// Adds a request; what took no time was in no queue. They come in the order in which the
-    /// devices were given them.
+    /// Adds a request; one that took no time was in no queue. Requests come in the order in which
+    /// the devices were given them.
     pub fn take(&mut self, entry: &Entry) {
         let (Some(issue_ns), Some(complete_ns)) = (entry.issue_ns, entry.complete_ns) else {
             return;
@@ -229,8 +229,8 @@ mod tests {
     }
 
     proptest! {
-        /// Parts of the time lose nothing of what they add up to, however long it gets; and what is
-        /// known at once is what a look at each moment gives.
+        /// The parts of the time add up to the whole, however long it gets; and the most at once is
+        /// what a look at each moment gives.
         #[test]
         fn the_course_adds_up_to_the_whole(
             steps in prop::collection::vec((0u64..1 << 24, 1u64..1 << 26), 1..60),

@@ -23,8 +23,8 @@ impl Layer {
 }
 
 impl Operation {
-    /// How long each layer had it, as [`Layer::ALL`] has them. Of a request whose end is not known
-    /// nothing counts.
+    /// How long each layer had it, as [`Layer::ALL`] has them. A request without a known end does
+    /// not count.
     pub fn layers_ns(&self) -> [u64; 4] {
         let clipped = |from: Option<u64>, to: Option<u64>| {
             let (from, to) = (from?.max(self.begin_ns), to?.min(self.end_ns));

@@ -102,7 +102,7 @@ impl Files {
 
     /// The name below the folder of a replay: `0/a` of what is called `a` there.
     fn name(&self, typed: &str) -> Result<String, String> {
-        // What is relative lies in the first folder, and so perhaps in one within it.
+        // A relative path is in the first folder, and so perhaps in one within it.
         let first = self.folders.first().map_or("", |it| it.trim_end_matches('/'));
         let whole = match typed.starts_with('/') {
             true => typed.to_string(),
@@ -116,13 +116,13 @@ impl Files {
         let mut name = number.to_string();
         for part in rest.split('/').filter(|part| !part.is_empty() && *part != ".") {
             if part == ".." || part.contains('\0') || part.len() > PART_BYTES_MAX {
-                return Err(format!("{typed:?} is no name of a file below a folder"));
+                return Err(format!("{typed:?} is not the name of a file below a folder"));
             }
             name = format!("{name}/{part}");
         }
         match name.contains('/') {
             true => Ok(name),
-            false => Err(format!("{typed:?} is no name of a file below a folder")),
+            false => Err(format!("{typed:?} is not the name of a file below a folder")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! An iolog as a recording, of one thread that makes the log's calls one after the other.
 //!
-//! The log does not tell how files were opened and made, and when calls ended. So files are opened
-//! through the page cache, to be written where the log writes to them; what is read and was not
+//! The log does not tell how files were opened and made, nor when calls ended. So files are opened
+//! through the page cache, for writing if the log writes to them; data that is read without being
 //! written before was there; and there are no pauses.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub enum IologError {
     Read(#[from] io::Error),
     #[error("it is a blktrace, of a device and not of files: fio replays it itself (read_iolog=)")]
     Blktrace,
-    #[error("it is no iolog of fio: these begin with \"fio version 2 iolog\", or 3")]
+    #[error("it is not an iolog of fio: these begin with \"fio version 2 iolog\", or 3")]
     Head,
     #[error("line {line}: {error}")]
     Line { line: u64, error: String },
@@ -111,7 +111,7 @@ impl Reader {
             [name, "add"] => self.files.add(name),
             [name, "open"] => self.open(name),
             [name, "close"] => self.close(name),
-            // How long; of a version that has no times.
+            // A delay, in a version without times.
             [_, "wait", place, bytes] if !has_times => number(place).and(number(bytes)).map(drop),
             [name, action, place, bytes] => {
                 self.transfer(name, action, number(place)?, number(bytes)?)
@@ -175,7 +175,7 @@ impl Reader {
                 let flags = "FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE".into();
                 (Action::Allocate { handle, flags, place, bytes }, 0)
             }
-            // Of what it was told, the log does not say all.
+            // The log leaves out some of its arguments.
             "sync_file_range" | "trim" => {
                 self.left_out += 1;
                 return Ok(());

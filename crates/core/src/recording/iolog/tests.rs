@@ -99,12 +99,12 @@ fn a_log_that_is_none_or_leads_astray_is_refused_in_a_line() {
         ("a add\na open\n", "MICROSECONDS FILE ACTION"),
         ("1 /etc/passwd add", "line 2: /etc/passwd is not below /srv or /srv/db: name its folder"),
         ("1 /srvx/a add", "is not below"),
-        ("1 ../a add", "\"../a\" is no name of a file"),
-        ("1 a/../../b add", "is no name of a file"),
-        ("1 /srv/../etc/passwd add", "is no name of a file"),
-        ("1 /srv/ add", "is no name of a file"),
-        ("1 . add", "is no name of a file"),
-        (&format!("1 {long} add"), "is no name of a file"),
+        ("1 ../a add", "\"../a\" is not the name of a file"),
+        ("1 a/../../b add", "is not the name of a file"),
+        ("1 /srv/../etc/passwd add", "is not the name of a file"),
+        ("1 /srv/ add", "is not the name of a file"),
+        ("1 . add", "is not the name of a file"),
+        (&format!("1 {long} add"), "is not the name of a file"),
         ("1 a add\n2 a/b add", "line 3: a/b is both a file and a folder"),
         ("1 a/b add\n2 a add", "a is both a file and a folder"),
         ("1 a open", "a was not added"),
@@ -121,8 +121,8 @@ fn a_log_that_is_none_or_leads_astray_is_refused_in_a_line() {
         assert!(error.contains(says) && !error.contains('\n'), "{lines}: {error}");
     }
     let of = |text: &str| read_text(text).unwrap_err();
-    assert!(of("a add").contains("it is no iolog of fio"));
-    assert!(of("").contains("it is no iolog of fio"));
+    assert!(of("a add").contains("it is not an iolog of fio"));
+    assert!(of("").contains("it is not an iolog of fio"));
     let bytes = &b"fio version 2 iolog\na\xff add\na\xff open\n"[..];
     let error = super::read(source(), bytes).map_err(|error| error.to_string()).unwrap_err();
     assert!(error.contains("line 2: it is not UTF-8"), "{error}");

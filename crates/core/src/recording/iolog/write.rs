@@ -1,6 +1,6 @@
 //! A recording as an iolog: the reads, writes and syncs of all its threads, in the order in which
-//! they ended. The log has one name for a file for ever, so that files are numbered: another that
-//! later has the same name is another file.
+//! they ended. A name in the log is one file for ever, so files are numbered: a later file of the
+//! same name is another one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};

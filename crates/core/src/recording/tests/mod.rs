@@ -104,7 +104,7 @@ fn a_file_is_made_written_synced_and_renamed() {
     let Action::Rename { from, to, .. } = recording.calls[6].action else { panic!() };
     assert_eq!((path(from), path(to)), ("0/new", "0/old"));
     assert_eq!(recording.calls[7].gave, Gave::Error("ENOENT".into()));
-    // 10 microseconds from call to call, of which the call took one and the tracer another.
+    // 10 microseconds from call to call: the call took one of them, and the tracer another.
     assert_eq!(recording.calls[1].pause_ns, 8000);
     let laid: Vec<&str> = recording.entries.iter().map(|entry| path(entry.path)).collect();
     assert_eq!(laid, ["0", "0/old"], "what was there and is touched");
@@ -560,7 +560,7 @@ fn a_recording_that_would_lead_astray_is_refused() {
     assert_eq!(read(text.as_bytes()).unwrap(), recording);
     for (from, to, says) in [
         ("\"recording\":1", "\"recording\":9", "of version 9"),
-        ("{\"recording\"", "{\"something\"", "no recording of fsverdict record"),
+        ("{\"recording\"", "{\"something\"", "not a recording of fsverdict record"),
         ("\"threads\":1", "\"threads\":4000000000", "claims 4000000000 threads, and 4096 is"),
         ("\"threads\":1", "\"threads\":4096", "claims 4096 threads for 2 calls"),
         ("\"handles\":0", "\"handles\":4000000000", "claims 4000000000 open files for 2 calls"),

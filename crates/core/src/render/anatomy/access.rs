@@ -39,9 +39,8 @@ pub fn queue(queue: &Queue) -> String {
         parts => format!(", the first of {parts} timed parts"),
     };
     let text = format!(
-        "Requests at the device: {mean:.2} at once on average while it had any, which was {:.0}% \
-         of the time from the first request to the end of the last, and {} at most. Over these \
-         {}{of}:",
+        "Requests at the device: {mean:.2} at once on average while it had any ({:.0}% of the \
+         time from the first request to the end of the last), and {} at most. Over these {}{of}:",
         queue.busy_share() * 100.0,
         queue.most,
         time(elapsed_ns),

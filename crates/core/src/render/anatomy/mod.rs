@@ -33,9 +33,9 @@ pub fn anatomy(traced: &[Traced]) -> String {
 
 /// What most fsyncs of each wrote.
 fn overview(traced: &[Traced]) -> String {
-    let text = "What most operations of each wrote, of those whose blocks could all be named, in \
-                blocks of 4 KiB: data of the synced file and of others, the journal, and the rest \
-                in its place.";
+    let text = "What most operations of each contender wrote, in blocks of 4 KiB: data of the \
+                synced file and of others, the journal, and the rest in its place. Only operations \
+                whose blocks could all be named count.";
     let row = |name: &str, cells: [String; 6]| {
         let [own, others, journal, rest, flushes, median] = cells;
         format!(
@@ -83,8 +83,8 @@ pub(super) fn one(traced: &Traced) -> String {
             1 if fsyncs.operations == 1 => format!("The {noun} in full."),
             1 => format!("One {noun} in full; no two wrote the same."),
             like_it => format!(
-                "One {noun} in full: of the {like_it} that wrote the same, one of middle latency. \
-                 What the device was given, in its order."
+                "One {noun} in full: of the {like_it} that wrote the same, one with middle \
+                 latency. The device's requests, in order."
             ),
         };
         text += &format!("\n{}{}", lines(&what, 0), picture::picture(operation));
@@ -104,11 +104,11 @@ fn doubts(traced: &Traced) -> Vec<String> {
     if traced.lost_events > 0 {
         let lost = counted(traced.lost_events as usize, "event");
         let partial = counted(traced.fsyncs.partial as usize, noun(traced));
-        doubts.push(format!("{lost} lost by the kernel; {partial} left out for it."));
+        doubts.push(format!("The kernel lost {lost}; {partial} left out because of it."));
     }
     if traced.cut_off > 0 {
         let logs = counted(traced.cut_off as usize, "log");
-        doubts.push(format!("{logs} cut off: what follows is of their beginnings."));
+        doubts.push(format!("{logs} cut off: what follows covers only their beginnings."));
     }
     if let Some(why) = &traced.unnamed {
         doubts.push(format!("What the blocks are is unknown: {why}."));
@@ -180,8 +180,7 @@ fn whole(account: &Account, origin: Origin) -> String {
     text += &format!("; {} read{read}.", bytes(account.read_bytes));
     if let Some(merges) = account.access.merges.filter(|it| *it > 0) {
         text += &format!(
-            " Of what the file system asked to read or write, {merges} went into requests with \
-             others."
+            " {merges} of the file system's reads and writes were merged into requests with others."
         );
     }
     lines(&text, 0)

@@ -1,5 +1,5 @@
 //! What one operation of each contender wrote, all of them at a glance: a bar each, by what the
-//! blocks are. Of kernels this is one plot over their versions.
+//! blocks are. For kernels this is one plot over their versions.
 
 use maud::{Markup, html};
 
@@ -39,9 +39,10 @@ pub fn figure(traced: &[Traced]) -> Option<Figure> {
     }
     Some(Figure {
         name: "blocks".into(),
-        title: "Blocks of 4 KiB that most operations of each wrote".into(),
-        caption: "Of those whose blocks could all be named. Each workload has a scale of its own."
-            .into(),
+        title: "What most operations wrote, in blocks of 4 KiB".into(),
+        caption:
+            "Only operations whose blocks could all be named. Each workload has its own scale."
+                .into(),
         place: Place::Blocks,
         live: Live::Not,
         height: top,

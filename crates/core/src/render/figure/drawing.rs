@@ -1,4 +1,4 @@
-//! A drawing: what it is of, and how it stands in a page or alone.
+//! A drawing: what it shows, and how it is put into a page or alone.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -74,8 +74,7 @@ pub struct Figure {
     pub name: String,
     /// What it shows, in a line.
     pub title: String,
-    /// What is to be seen in it, with its figures: it stands for the drawing where that can't be
-    /// seen.
+    /// A description with its figures, for readers who can't see the drawing.
     pub caption: String,
     pub(in crate::render) place: Place,
     pub(super) live: Live,

@@ -33,7 +33,7 @@ impl<'a> Row<'a> {
 
 /// Intervals that stand together.
 struct Group<'a> {
-    /// What they are of; empty where that stands above another group.
+    /// What they are of; empty if the group above has it.
     title: String,
     /// What that says of all of them, to the left and to the right.
     terms: Option<[String; 2]>,
@@ -67,7 +67,7 @@ pub(super) fn figure(report: &Report) -> Option<Figure> {
     })
 }
 
-/// The same of several runs, those of one comparison below each other, where anything was compared.
+/// The same for several runs, those of one comparison below each other, if anything was compared.
 pub fn joined(joined: &Joined, reports: &[Report]) -> Option<Figure> {
     let mut groups: Vec<Group> = Vec::new();
     let mut before = None;

@@ -150,8 +150,8 @@ fn percentiles(report: &Report, latencies: &Latencies) -> Parts {
         (axis(top + CURVES, "share of all operations that ended within that latency"))
     };
     let caption = format!(
-        "The latency within which so many percent of all operations ended, over all rounds; lower \
-         is better. A curve ends where fewer than 30 operations lie beyond. {}",
+        "The latency within which each share of all operations ended, over all rounds; lower is \
+         better. A curve ends where fewer than 30 operations lie beyond. {}",
         quantiles(&whole)
     );
     let title = format!("Latency of {}", title(latencies));

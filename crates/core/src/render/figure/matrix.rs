@@ -116,7 +116,7 @@ fn text_lines(parts: &mut Vec<Markup>, top: &mut f64, text: &str, class: &str) {
 struct Drawing<'a> {
     matrix: &'a Matrix<'a>,
     ruler: &'a Ruler,
-    /// Of a column of cells, in px.
+    /// The width of a column of cells, in px.
     width: f64,
     /// The first of them.
     from: usize,

@@ -16,7 +16,7 @@ const LEFT: f64 = 0.17;
 /// A row's height, and that of what stands in it, in px.
 const ROW: f64 = 24.0;
 const BAR: f64 = 14.0;
-/// What is shorter would not be seen.
+/// Anything shorter would not be visible.
 const SHORTEST: f64 = 0.004;
 
 /// The figure of the fsync that most of a workload's are like; `None` where there is none, or
@@ -39,8 +39,8 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
         @for (number, lane) in lanes.iter().enumerate() {
             (row(operation, lane, number, &place))
         }
-        (axis(bottom, &format!("since the {noun} began; a bar lasts from the device's being given \
-                                a request to its end")))
+        (axis(bottom, &format!("since the {noun} began; a bar is a request, from its start at the \
+                                device to its end")))
     };
     let count = fsyncs.operations;
     Some(Figure {

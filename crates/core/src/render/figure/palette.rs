@@ -1,4 +1,4 @@
-//! Colours that are told apart by everybody, in light and in dark.
+//! Colours that everybody can distinguish, in light and in dark.
 //!
 //! The hues are those of Okabe and Ito ("Color Universal Design", 2008), which stay apart for all
 //! common kinds of colour blindness; their brightness is moved until each has a contrast of 3 to 1

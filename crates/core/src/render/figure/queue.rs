@@ -55,8 +55,8 @@ pub fn figure(traced: &Traced) -> Option<Figure> {
         title: format!("{workload}, {contender}: requests at the device"),
         caption: format!(
             "The first timed part, from its first request to the end of its last, {}, in parts of \
-             {}: how many requests the device had on average.{of} It had {mean:.2} on average \
-             while it had any, and {} at most.",
+             {}: average requests at the device.{of} It had {mean:.2} on average while it had \
+             any, and {} at most.",
             time(elapsed_ns),
             time(course.column_ns),
             account.queue.most

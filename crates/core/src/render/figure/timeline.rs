@@ -92,7 +92,7 @@ fn figure(
 
 fn caption(trials: usize, part_s: f64, left_out: &[String]) -> String {
     let mut caption = format!(
-        "From the timed part's beginning on. A line is the median of the trials that were still \
+        "From the start of the timed part. A line is the median of the trials that were still \
          under way, the shade reaches from the smallest to the largest of all readings: {trials} \
          trials, in parts of {}.",
         Unit::Seconds.format(part_s)

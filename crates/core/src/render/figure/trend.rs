@@ -112,7 +112,7 @@ fn caption(history: &History, has_strips: bool) -> String {
     }
     let [kernels, versions, processors] = told(history).map(|(_, values)| values);
     if processors.windows(2).any(|pair| pair[0] != pair[1]) {
-        caption += " The machines are not the same: from one to another medians say nothing.";
+        caption += " The machines differ: their medians can't be compared.";
     }
     if !has_strips {
         let (kernel, version) = (kernels[0], versions[0]);

@@ -45,10 +45,11 @@ fn anchor(place: usize) -> String {
     format!("anatomy-{}", place + 1)
 }
 
-/// What most operations wrote; of several the two that are furthest apart at the same work.
+/// What most operations wrote; with several contenders, the two that differ most at the same work.
 fn answer(traced: &[Traced]) -> String {
     let [only] = traced else {
-        return furthest(traced).unwrap_or("All of them wrote as much at the same work.".into());
+        return furthest(traced)
+            .unwrap_or("All of them wrote the same amount for the same work.".into());
     };
     let Some((operation, like_it)) = only.fsyncs.typical() else {
         return "No single operation was told apart.".into();
@@ -120,6 +121,6 @@ mod tests {
         let page = page(&all);
         assert!(page.contains(named) && page.contains("4 blocks, 0 flushes"), "{page}");
         let alike = [traced("w", "3.4", 5), traced("w", "3.8", 5)];
-        assert_eq!(answer(&alike), "All of them wrote as much at the same work.");
+        assert_eq!(answer(&alike), "All of them wrote the same amount for the same work.");
     }
 }

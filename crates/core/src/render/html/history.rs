@@ -142,7 +142,7 @@ fn answer(history: &History) -> String {
                 "No figure can be followed: each has runs that are void or have a 0.".into()
             }
             (0, 0) => {
-                format!("No figure has changed in {count} runs, as far as they can show.{besides}")
+                format!("No figure shows a change in {count} runs.{besides}")
             }
             (0, open) => {
                 format!("Figures that changed, at once or steadily: {open}. More runs would tell.")
@@ -163,7 +163,8 @@ fn answer(history: &History) -> String {
         let word = if shift.ratio < 1.0 { "worse" } else { "better" };
         let of = if several { format!("{}'s ", series.workload) } else { String::new() };
         let since = when(&history.runs, &history.runs[shift.run]);
-        format!("{what} is {word} at {of}{} since {since} ({:.2}×)", series.metric, shift.ratio)
+        let metric = &series.metric;
+        format!("{what} has been {word} at {of}{metric} since {since} ({:.2}×)", shift.ratio)
     });
     let named: Vec<String> = named.collect();
     let more = match shifts.len() - named.len() {

@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("report.js");
 /// What a page is made of.
 pub struct Page<'a> {
     pub title: &'a str,
-    /// Of the program.
+    /// The program's version.
     pub version: &'a str,
     /// What stands above the title.
     pub above: String,

@@ -90,7 +90,7 @@ fn main(report: &Report, asked: &Matrix, figures: &[Figure]) -> Markup {
             h2 { "Verdicts" }
             @if let Some(figure) = verdicts { (figure.inline()) }
             @else if report.plan.contenders.len() == 1 {
-                p { "One contender is compared with nobody." }
+                p { "A single contender has nothing to be compared with." }
             } @else { p { "No round has held two contenders of one workload yet." } }
         }
         @for workload in &report.plan.workloads { (work(report, asked, workload, figures)) }

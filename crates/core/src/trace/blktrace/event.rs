@@ -1,6 +1,6 @@
-//! Records as they stand in the file: `struct blk_io_trace` and, from Linux 6.19 on, `struct
-//! blk_io_trace2` of include/uapi/linux/blktrace_api.h, each followed by what else it says. Numbers
-//! have the order of bytes of the machine that recorded.
+//! Records as they stand in the file: `struct blk_io_trace` and, from Linux 6.19 on,
+//! `struct blk_io_trace2` of include/uapi/linux/blktrace_api.h, each followed by its payload.
+//! Numbers have the byte order of the recording machine.
 
 use std::io::{self, Read};
 
@@ -10,7 +10,7 @@ use crate::trace::merge::Source;
 
 const MAGIC: u32 = 0x0065_6174;
 const BYTES: usize = 48;
-/// Of the second version, which has room for more categories.
+/// Those of the second version, which has room for more categories.
 const LONG_BYTES: usize = 64;
 /// What is said begins with the number of a control group (`__BLK_TA_CGROUP`).
 const HAS_GROUP: u64 = 1 << 8;

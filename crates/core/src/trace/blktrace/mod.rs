@@ -1,7 +1,7 @@
-//! What blktrace leaves: a file for each processor, of the records that the kernel made
+//! blktrace's output: a file for each processor, with the records that the kernel made
 //! (kernel/trace/blktrace.c, `__blk_add_trace` and `trace_note`).
 //!
-//! Records of the sectors of a partition are of its whole disk. A message that was written to
+//! Records of a partition's sectors are of its whole disk. A message that was written to
 //! `/sys/kernel/debug/block/DISK/msg` is a mark. How many records were lost is nowhere in the
 //! files: blktrace prints it.
 

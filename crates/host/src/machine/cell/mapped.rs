@@ -12,9 +12,9 @@ use super::{CellError, Ground, Mapped};
 use crate::machine::folder::real;
 use crate::sys;
 
-/// Those of `ground` where they really are: no part of the way that there is is a link. What the
-/// work may write is not to lie within, for it would be hidden; nor around, for the way would be
-/// made in it.
+/// The mapped folders of `ground` at their real paths, without links. What the work may write must
+/// not lie within one, because it would be hidden, nor around one, because the path would be made
+/// in it.
 pub fn found(ground: &Ground) -> Result<Vec<Mapped>, CellError> {
     let found = ground.mapped.iter().map(|it| Mapped { at: real(&it.at), to: it.to.clone() });
     let found: Vec<Mapped> = found.collect();
@@ -37,8 +37,8 @@ pub fn found(ground: &Ground) -> Result<Vec<Mapped>, CellError> {
     Ok(found)
 }
 
-/// Shows the folder `bare` at `there` as a folder of memory with all of its entries as they are,
-/// and with `new` folders, to be read. Binds have the flags of what they are of (mount(2)).
+/// Shows the folder `bare` at `there` as a read-only folder in memory with all of its entries as
+/// they are, and with `new` folders. Binds have the flags of their source (mount(2)).
 pub fn furnish(bare: &Path, there: &Path, new: &[PathBuf]) -> io::Result<()> {
     sys::mount_virtual(c"tmpfs", there, "mode=755")?;
     for entry in fs::read_dir(bare)? {

@@ -1,6 +1,6 @@
-//! The cell: where the work of a trial runs. Its root shows the machine's files, but lets nothing
-//! be written but what the work is for; there are no devices, and what a process of it can do as
-//! root ends with it (user_namespaces(7)). ARCHITECTURE.md says why it is made so.
+//! The cell: where the work of a trial runs. Its root shows the machine's files, but only what the
+//! work is for can be written; there are no devices, and a process's powers as root end at the cell
+//! (user_namespaces(7)). ARCHITECTURE.md says why it is made so.
 
 mod mapped;
 mod root;
@@ -29,20 +29,20 @@ pub struct Ground {
     pub writable: Vec<PathBuf>,
     /// What the work names: the mounts that hold it are kept.
     pub named: Vec<PathBuf>,
-    /// Files that are to be there as they are: a network to enter.
+    /// Files that must be there as they are: a network namespace to enter.
     pub kept: Vec<PathBuf>,
     /// Devices that may be opened.
     pub devices: Vec<PathBuf>,
     /// Folders that the work finds at paths of its own.
     pub mapped: Vec<Mapped>,
-    /// Folders into which nobody else may look: they are shown with nothing in them but the way to
-    /// what lies below them. Nothing that the work leaves there can be reached from outside.
+    /// Folders that others may not look into: they are shown with nothing in them but the path to
+    /// what is mounted below. Nothing that the work leaves there can be reached from outside.
     pub shut: Vec<PathBuf>,
     /// A folder that may be written until the cells are sealed, and is only read from then on.
     pub kept_back: Option<PathBuf>,
-    /// It is for tools that have some of our powers: they are shown no processes, for
-    /// `/proc/PID/root` and `/proc/PID/fd` of another lead them out (proc_pid_root(5)), and no
-    /// terminal, for they are in our session.
+    /// For tools that have some of our powers: they see no processes, because `/proc/PID/root` and
+    /// `/proc/PID/fd` of another lead out (proc_pid_root(5)), and no terminal, because they are in
+    /// our session.
     pub for_tools: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Ground {
 pub struct Mapped {
     /// Where the work finds it.
     pub at: PathBuf,
-    /// What is there: a folder, and the way from it. `None`: an empty folder.
+    /// What is there: a folder, and a path below it. `None`: an empty folder.
     pub to: Option<[PathBuf; 2]>,
 }
 
@@ -80,15 +80,15 @@ impl CellError {
 /// A cell. It is gone when this and the last process in it are.
 #[derive(Debug)]
 pub enum Cell {
-    /// Root's: namespaces, what is private in them, and where the kernel has rules for abstract
-    /// sockets, who starts its commands under them; and whether there are keys to be kept from it.
+    /// Root's: namespaces, what is private in them, the starter of its commands if the kernel has
+    /// rules for abstract sockets, and whether there are keys to keep from it.
     Namespaces(OwnedFd, OwnedFd, root::Grown, Option<Starter>, bool),
-    /// A user's, who may mount nothing: rules of Landlock.
+    /// For a user, who may mount nothing: rules of Landlock.
     Rules(OwnedFd),
 }
 
 impl Cell {
-    /// What has been written in it outside what may be. Rules refuse it.
+    /// What was written in it outside the writable folders. Rules refuse such writes.
     pub fn left(&self) -> Astray {
         match self {
             Cell::Namespaces(_, _, grown, ..) => grown.left(),
@@ -236,7 +236,7 @@ pub fn among_in<T: Send>(
     std::thread::scope(|scope| {
         // The thread gets mounts of its own, and a root of its own; both go with it.
         let confined = || {
-            // What is open of it is closed before the thread has open files of its own.
+            // Its open files are closed before the thread has some of its own.
             root::grow(&ground, true).map(drop)?;
             sys::keep_open_files().map_err(CellError::of("open files"))?;
             sys::fence().map_err(CellError::of("tools"))?;
@@ -286,8 +286,8 @@ pub fn why_sockets_are_in_reach() -> Option<io::Error> {
     thread.and_then(|thread| thread.join().unwrap_or_else(|_| failed())).err()
 }
 
-/// A user namespace with the users and groups that we know, by the same numbers. Who has power in
-/// it has power over nothing outside it.
+/// A user namespace with the users and groups that we know, by the same numbers. Power in it is
+/// power over nothing outside it.
 pub fn users() -> Result<OwnedFd, CellError> {
     sys::lift_limits();
     let holder =
@@ -369,7 +369,7 @@ impl Cells {
         }
     }
 
-    /// Leaves the cell of now, which goes with its last process. Gives what is left in it.
+    /// Leaves the current cell, which goes with its last process. Returns what is left in it.
     pub fn leave(&mut self) -> Astray {
         self.cell.take().map(|cell| cell.left()).unwrap_or_default()
     }

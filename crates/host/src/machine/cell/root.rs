@@ -15,20 +15,20 @@ use crate::machine::folder::Folder;
 use crate::machine::mount::{self, Mount};
 use crate::sys;
 
-/// Folders in which programs and their data lie: what is mounted there, or two folders deeper, is
-/// kept. What is mounted elsewhere, a user's stick, is not in the cell and can be unmounted.
+/// Folders with programs and their data: mounts there, or two folders deeper, are kept. Other
+/// mounts, as a user's stick, are not in the cell and can be unmounted.
 const SYSTEM: [&str; 12] = [
     "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/srv", "/usr",
     "/var",
 ];
-/// On this the root is put together, seen by nobody else: a folder that every machine has, and on
-/// which nothing that is shown lies.
+/// The root is put together here, unseen by others: every machine has this folder, and nothing that
+/// is shown lies below it.
 const SITE: &str = "/sys/kernel";
 /// In it: a folder with nothing in it.
 const EMPTY: &str = "/sys/kernel/empty";
 /// Put together anew.
 const OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
-/// Read as they are; what is written there is the cell's own. So are homes.
+/// Read as they are; writes there stay in the cell. Homes are treated likewise.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: [(&str, &str); 5] = [
@@ -44,7 +44,7 @@ const LINKS: [(&str, &str); 5] = [
 enum Shown {
     /// As it is, to be read.
     ReadOnly,
-    /// The same, by its own mount: the file system under test, in which nobody else has a socket.
+    /// The same, by its own mount: the file system under test, where no one else has a socket.
     Bed,
     /// As it is; what is written goes elsewhere.
     Private,
@@ -113,7 +113,7 @@ pub fn grow(ground: &Ground, is_sealed: bool) -> Result<Grown, CellError> {
     Ok(grown)
 }
 
-/// What has become of [`grow`].
+/// The result of [`grow`].
 #[derive(Debug)]
 pub struct Grown {
     /// The folder of what is private.
@@ -125,8 +125,8 @@ pub struct Grown {
 }
 
 impl Grown {
-    /// What is private, by the paths that the work knows. Of what it only read nothing is there;
-    /// folders that hold something of its own, and temporary files that it removed, don't count.
+    /// What is private, by the paths that the work knows. What it only read is not there; folders
+    /// that hold something of its own, and temporary files that it removed, don't count.
     pub fn left(&self) -> Astray {
         let mut left = Astray::default();
         let base = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
@@ -137,8 +137,8 @@ impl Grown {
     }
 }
 
-/// Adds what is below `own`, which stands for `path`, to `left`. What can't be read is left out,
-/// and the way to what is `mapped`.
+/// Adds what is below `own`, which stands for `path`, to `left`, without what can't be read and the
+/// path to what is `mapped`.
 fn collect(own: &Path, path: &Path, mapped: &[PathBuf], left: &mut Astray) {
     let mut entries: Vec<_> = fs::read_dir(own).into_iter().flatten().flatten().collect();
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -215,7 +215,7 @@ fn to_furnish(mapped: &[Mapped], shown: &BTreeMap<PathBuf, Shown>) -> BTreeMap<P
     folders.map(|path| (path.to_path_buf(), Shown::Furnished)).collect()
 }
 
-/// The nearest that there is of what is above a path.
+/// The nearest existing folder above a path.
 fn nearest(path: &Path) -> Option<&Path> {
     path.ancestors().find(|above| above.exists())
 }
@@ -227,7 +227,7 @@ fn show(path: &Path, there: &Path, how: Shown) -> io::Result<()> {
     place_for(path, there)?;
     match how {
         Shown::Writable => {
-            // Whoever owns a folder above may have put a link there meanwhile.
+            // The owner of a folder above may have put a link there meanwhile.
             let held = Folder::open(path)?;
             return sys::bind(&held.path(), there).and_then(|()| sys::forbid_devices(there));
         }
@@ -341,10 +341,17 @@ fn devices(ground: &Ground, at: &Path) -> io::Result<()> {
 /// and owners, which the kernel keeps for all (fs/proc/generic.c, proc_notify_change).
 fn processes(at: &Path) -> io::Result<()> {
     sys::bind(Path::new("/proc"), at)?;
-    of_the_machine()?.iter().try_for_each(|name| {
-        let there = at.join(name);
-        sys::bind(&there, &there).and_then(|()| sys::make_read_only(&there))
-    })
+    let places: Vec<PathBuf> = of_the_machine()?.iter().map(|name| at.join(name)).collect();
+    places.iter().try_for_each(|there| sys::bind(there, there))?;
+    make_read_only_below(at, &places)
+}
+
+/// Lets nothing be written by way of the mounts at `places`, which are all that are below `at`.
+fn make_read_only_below(at: &Path, places: &[PathBuf]) -> io::Result<()> {
+    match sys::make_read_only_below(at)? {
+        true => Ok(()),
+        false => places.iter().try_for_each(|there| sys::make_read_only(there)),
+    }
 }
 
 /// What is in `/proc` and neither a process nor a link.
@@ -389,15 +396,17 @@ fn no_processes(at: &Path) -> io::Result<()> {
     let mounted = ["mounts", "mountinfo"]
         .map(|name| (name, fs::read(Path::new("/proc/thread-self").join(name))));
     sys::mount_virtual(c"tmpfs", at, "mode=755")?;
+    let mut places = Vec::new();
     for name in FOR_TOOLS {
         let (path, there) = (Path::new("/proc").join(name), at.join(name));
         // Not every kernel has each.
-        if !path.exists() {
-            continue;
+        if path.exists() {
+            place_for(&path, &there)?;
+            sys::bind(&path, &there)?;
+            places.push(there);
         }
-        place_for(&path, &there)?;
-        sys::bind(&path, &there).and_then(|()| sys::make_read_only(&there))?;
     }
+    make_read_only_below(at, &places)?;
     fs::create_dir(at.join("self"))?;
     for (name, text) in mounted {
         fs::write(at.join("self").join(name), text?)?;

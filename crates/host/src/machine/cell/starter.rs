@@ -12,7 +12,7 @@ use crate::sys::{self, Awaited};
 /// A command, and who hears how it went.
 type Order = (Command, SyncSender<io::Result<Awaited>>);
 
-/// A thread that keeps to rules, and starts commands. It ends when all who can ask it are gone.
+/// A thread under rules that starts commands. It ends when all that can ask it are gone.
 #[derive(Clone, Debug)]
 pub struct Starter(Sender<Order>);
 
@@ -46,7 +46,7 @@ impl Starter {
 
 fn start_all(ordered: &Receiver<Order>) {
     for (mut command, said) in ordered {
-        // Whoever asked waits for this.
+        // The caller waits for this.
         let _ = said.send(Awaited::start(&mut command));
     }
 }

@@ -77,7 +77,8 @@ fn attach_for_a_moment(control: &File, file: &File) -> io::Result<bool> {
     let number = sys::loop_free_number(control)?;
     let result = attached_directly(number, file);
     if !before.contains(&format!("loop{number}")) {
-        // Whoever has taken it meanwhile keeps it: the kernel removes none that is in use.
+        // If another process has taken it meanwhile, it stays: the kernel removes none that is in
+        // use.
         let _ = sys::loop_remove(control, number);
     }
     result
@@ -122,7 +123,7 @@ pub(super) fn own_limits(root: &Path) -> Answer {
     let instead = "take bed loop or ram, whose images nobody else uses";
     match Means::of(root) {
         Ok(Means::Root) => {
-            Answer::no("cgroup v1 would hold down everybody on that disk".to_owned()).but(instead)
+            Answer::no("cgroup v1 would limit everybody on that disk".to_owned()).but(instead)
         }
         Ok(Means::Own) | Err(_) => limits(root),
     }
@@ -130,7 +131,7 @@ pub(super) fn own_limits(root: &Path) -> Answer {
 
 /// Limits are set where this machine has a throttle, and may be written to.
 pub(super) fn limits(root: &Path) -> Answer {
-    let instead = "write --place vm: QEMU holds its disks down; runs without limits need none";
+    let instead = "write --place vm: QEMU limits its disks; runs without limits need none";
     let (file, detail) = match Means::of(root) {
         Err(error) => return Answer::no(error.to_string()).but(instead),
         Ok(Means::Root) => (

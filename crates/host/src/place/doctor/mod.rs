@@ -1,8 +1,8 @@
 //! What this machine answers to each need, and what to install for the rest.
 //!
-//! An answer changes nothing that stays: where a look is not enough, as with loop devices and KVM,
-//! it tries the thing itself with a file that has no name, so that nothing is left even if it is
-//! killed. `/proc` and `/sys` are read below an injected root.
+//! An answer leaves no change: if looking is not enough, as with loop devices and KVM, it tries the
+//! thing itself with a nameless file, so that nothing is left even if it is killed. `/proc` and
+//! `/sys` are read below an injected root.
 
 mod devices;
 mod network;
@@ -242,7 +242,7 @@ fn installed(answer: Answer) -> Answer {
 fn directory(path: &str) -> Answer {
     match Path::new(path).is_dir() {
         true => Answer::yes(path),
-        false => Answer::no(format!("the source {path} is no directory")),
+        false => Answer::no(format!("the source {path} is not a directory")),
     }
 }
 
@@ -313,7 +313,7 @@ fn readable(root: &Path, paths: &[&str]) -> Answer {
     unreadable.unwrap_or_else(|| Answer::yes(format!("/{}", paths.join(", /"))))
 }
 
-/// Where a trial has a cgroup, its processes, CPU time and memory are told from those of others.
+/// With a cgroup a trial's processes, CPU time and memory are counted apart from those of others.
 fn cgroups(root: &Path) -> Answer {
     let offered = Places::offered(root);
     let names: Vec<String> = offered.iter().map(|it| it.name()).collect();

@@ -1,5 +1,5 @@
 //! Whether a trial can have a network: found out by making a link, in network namespaces that end
-//! with the commands that do so.
+//! with these commands.
 
 use std::fs;
 use std::path::Path;

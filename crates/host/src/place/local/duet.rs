@@ -1,8 +1,8 @@
 //! The trials of a duet on this machine: their processes at once, and the turns of their work.
 //!
-//! One after the other they come to where their work would begin. Then one at a time goes on while
-//! the others stand still, until all work has ended. One after the other they sync; and once all
-//! have, one after the other they go on to their next timed part, or to their end.
+//! One after the other they reach the start of their work. Then one at a time runs while the others
+//! are stopped, until all work has ended. One after the other they sync; once all have, one after
+//! the other they go on to their next timed part, or to their end.
 
 use std::io::{BufRead, BufReader, PipeWriter, Write, pipe};
 use std::sync::atomic::Ordering;
@@ -13,6 +13,7 @@ use fsverdict_core::run::{Cycles, HostError};
 
 use super::{Lab, Started, succeeded};
 use crate::place::trial_process::{self, Event, Patience, TICK};
+use crate::sys;
 use crate::workload::relay::{Answer, Order};
 
 /// One trial of the duet.
@@ -42,7 +43,7 @@ enum Standing {
 }
 
 impl Standing {
-    /// How one stands who answers so.
+    /// The state of a player that answers so.
     fn after(answer: Answer) -> Standing {
         match answer {
             Answer::Ready => Standing::Ready,
@@ -54,13 +55,18 @@ impl Standing {
 }
 
 impl Player<'_> {
-    /// Whoever does not hear has ended, which is heard of.
+    /// A player that can't be told would wait for its order for ever: it is killed. The end of any
+    /// player is noticed.
     fn tell(&mut self, order: Order) {
-        let _ = writeln!(self.orders, "{order}");
+        // In one call: half an order is none.
+        if self.orders.write_all(format!("{order}\n").as_bytes()).is_err() {
+            // Nobody has waited for it yet: the number is its own.
+            sys::kill_group(self.started.child.id());
+        }
     }
 }
 
-/// What trials print: whose line; `None` at its end.
+/// What trials print: the player, and its line; `None` at its end.
 type Said = (usize, Option<String>);
 
 /// The trials of a duet that could be started, and what is heard of them.
@@ -88,12 +94,12 @@ impl Duet<'_> {
 
 /// Why all of a duet ends at once.
 struct Ended {
-    /// Whose fault it is, and what is said of it.
+    /// The player at fault, and what to say of it.
     by: Option<(usize, Overdue)>,
 }
 
 impl Lab<'_> {
-    /// Runs the trials of a duet: of each its record, or why it has none.
+    /// Runs the trials of a duet: for each its record, or why it has none.
     pub(super) fn duet(&mut self, trials: &[Trial]) -> Vec<Result<Record, HostError>> {
         let (sender, said) = mpsc::channel();
         let mut duet = Duet { players: Vec::new(), sender, said };
@@ -176,7 +182,8 @@ impl Lab<'_> {
                         (_, Some(answer)) => player.standing = Standing::after(answer),
                         (Some(step), None) => {
                             player.patience.step(step);
-                            // Threads that do not say whose they are, are of who goes on alone.
+                            // Threads that do not say whose they are belong to the only player that
+                            // goes on.
                             if whose == place {
                                 player.started.cgroups.bring_in_threads();
                             }
@@ -214,8 +221,8 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Has them take turns until the work of all has ended. One whose file system has nothing for
-    /// this part is ready for its next one meanwhile, and waits.
+    /// Makes them take turns until the work of all has ended. A trial whose file system has nothing
+    /// to do in this part is ready for the next one meanwhile, and waits.
     fn take_turns(&mut self, duet: &mut Duet, cycles: &mut Cycles) -> Result<(), Ended> {
         let turn_ns = TURN.as_nanos() as u64;
         while duet.anybody(Standing::AtWork) {
@@ -241,7 +248,7 @@ impl Lab<'_> {
         self.hear(duet, who)
     }
 
-    /// Ends all that is there: what is to be said of each.
+    /// Ends all that are there; returns what to say of each.
     fn break_off(&mut self, duet: &mut Duet, ended: Ended) -> Why {
         let late = ended.by.as_ref().map(|(place, _)| *place);
         let mut stuck = false;

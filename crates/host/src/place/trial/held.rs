@@ -1,8 +1,9 @@
 //! A trial's folders, where nobody else can put others in their place.
 //!
-//! A run lies where its user has it, and that user may be another than root, who is to write there.
-//! So root's trial opens its folders without a link, compares them with what its run means, and has
-//! them once more in the registry, within its own mounts: by those paths it and its work use them.
+//! A run is in a folder of its user, who need not be root, and root must write there. So root's
+//! trial opens its folders without following links, compares them with those that its run means,
+//! and mounts them once more in the registry, within its own mounts: it and its work use those
+//! paths.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ pub fn held(mut trial: Trial, lease: &Lease) -> Result<Trial, HostError> {
     let own = opened(own, folders.of_trial)?;
     let work = folders.of_work.map(|it| opened(Path::new(&trial.directory), it)).transpose()?;
     if !sys::is_root() {
-        // Who could exchange a user's folders is the user, or root.
+        // Only the user, or root, could exchange a user's folders.
         return Ok(trial);
     }
     let at = trial_point();

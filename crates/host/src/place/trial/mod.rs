@@ -169,7 +169,7 @@ impl TrialHost {
         }
         let closing = self.mounting.closing(trial)?;
         let engine = workload::engine(trial.workload.work()?);
-        // Not by a method: what is timed is lent beside it.
+        // Not a method: the timed work borrows other fields.
         let (cells, outputs) = (self.cells.as_ref(), &self.outputs);
         let mut scene = scene(trial, &self.environment, cells, outputs, &self.relay)?;
         scene.has_servers = self.processes.has_servers();
@@ -232,7 +232,7 @@ fn cells(
         make_cache(Path::new(cache)).map_err(|error| format!("{cache}: {error}"))?;
     }
     if trial.workload.setup.is_none() {
-        // Nobody else makes what is kept there.
+        // No one else makes what is kept there.
         cells.seal()?;
     }
     let goes_without = cell::is_possible().is_err() && (within::is_guest() || !sys::is_root());

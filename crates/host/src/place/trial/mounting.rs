@@ -23,7 +23,7 @@ use crate::{sys, tool};
 const UNMOUNT_TRIES: u32 = 200;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What is done to the trial's file system, and to those that stand on it.
+/// What is done to the trial's file system, and to those stacked on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Mounting {
     /// The one on the devices; none on bed `directory`.
@@ -64,8 +64,8 @@ impl Mounting {
         Ok(tool::run_all(&level.commands(step, self.has_work()))?)
     }
 
-    /// mkfs gets words of the plan's, and finds the trial's devices alone. A guest has no others;
-    /// of a pool, which a kernel or a daemon makes, the words are looked at before (`zfs.rs`).
+    /// mkfs gets words of the plan, and finds only the trial's devices. A guest has no others; the
+    /// words for a pool, which a kernel or a daemon makes, are checked before (`zfs.rs`).
     fn made(self, trial: &Trial) -> Result<String, HostError> {
         let lowest = &self.levels(trial)?[0];
         if within::is_guest() || lowest.file_system.makes_pools() {
@@ -75,7 +75,7 @@ impl Mounting {
         Ok(cell::among(&devices(trial), || tool::run_all(&commands))??)
     }
 
-    /// Makes it, and writes its images out. What stands on it is made when it is mounted.
+    /// Makes it, and writes its images out. File systems above it are made when it is mounted.
     pub fn make(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
         assert_eq!(self.mounts, 0, "nothing is formatted that has been mounted");
         let said = self.made(trial)?;
@@ -143,12 +143,12 @@ impl Mounting {
         }
         match fs::symlink_metadata(directory)?.is_dir() {
             true => Ok(()),
-            false => Err(format!("{} is no folder any more", directory.display()).into()),
+            false => Err(format!("{} is no longer a folder", directory.display()).into()),
         }
     }
 
-    /// A folder on each of what is mounted for writing: that of the work, and those where what is
-    /// below is mounted.
+    /// A folder on each file system that is mounted for writing: that of the work, and those on the
+    /// file systems below.
     pub fn directories(self, trial: &Trial) -> Vec<PathBuf> {
         let levels = self.levels(trial).unwrap_or_default();
         if levels.first().is_some_and(|level| level.file_system.is_read_only()) {
@@ -164,10 +164,10 @@ impl Mounting {
         self.levels(trial).is_ok_and(|levels| levels.iter().any(is_mounted))
     }
 
-    /// Unmounting while the device is held by a straggler is tried again for ten seconds; whatever
-    /// the work left running is killed first, for it would hold the file system. A program that
-    /// served one holds what is below until it has heard of its end; a server of the kernel's is
-    /// ended. With the file system go those who belonged to it.
+    /// Kills what the work left running, because it would hold the file system, and retries for ten
+    /// seconds while something else holds the device. A program that served a file system holds the
+    /// one below until it learns of the unmount; a server of the kernel's is ended. The file
+    /// system's own processes end with it.
     pub fn unmount(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
         self.pack(processes, trial)?;
         for level in self.levels(trial)?.iter().rev() {
@@ -178,14 +178,14 @@ impl Mounting {
                 continue; // It was refused: a server that runs is this machine's own.
             }
             let taken_down = tool::run_all(&level.take_down());
-            // Of a trial that has failed it may never have begun.
+            // In a failed trial it may never have begun.
             taken_down.map(drop).or_else(|error| if self.is_over { Ok(()) } else { Err(error) })?;
         }
         processes.end_all();
         Ok(())
     }
 
-    /// Makes of what was laid out what is made of a tree.
+    /// For a file system that is made from a tree: makes it from what was laid out.
     fn pack(self, processes: &mut Processes, trial: &Trial) -> Result<(), HostError> {
         let packed = self.levels(trial)?.first().and_then(Level::pack);
         let Some(argv) = packed.filter(|_| self.mounts == 1 && !self.is_over) else {
@@ -197,7 +197,7 @@ impl Mounting {
         Ok(())
     }
 
-    /// How what the trial writes comes to its devices: from the top down, as far as syncfs on one
+    /// How the trial's writes reach its devices: from the top down, where syncfs on one file system
     /// does not reach what is below.
     pub fn closing(self, trial: &Trial) -> Result<Closing, HostError> {
         if trial.contender.is_raw() {
@@ -255,7 +255,7 @@ pub fn drop_caches(trial: &Trial) -> Result<CacheState, HostError> {
         BedKind::Directory => cache::largest_files(&work_directory(trial)),
         _ => {
             let mut nodes = cache::nodes(&trial.bed.devices);
-            // What the file system is made on: a partition, or what layers give.
+            // What the file system is made on: a partition, or what layers provide.
             nodes.extend(devices(trial).iter().map(PathBuf::from));
             nodes.sort();
             nodes.dedup();
@@ -309,8 +309,8 @@ impl Closing {
     }
 }
 
-/// The same of a file system by a program: when that has answered, it has seen what was sent to it
-/// before, files that were closed among it, of which nobody waits for an answer.
+/// The same for a file system that a program serves: once it answers, it has seen all that was sent
+/// before, closes included, whose answers nobody awaits.
 fn sync_served(directory: &File) -> io::Result<()> {
     sys::room(Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())))?;
     sync_file_system(directory)

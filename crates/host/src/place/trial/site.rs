@@ -59,7 +59,7 @@ pub fn command_of(step: Step, workload: &Workload) -> Option<&Command> {
     }
 }
 
-/// What of a trial's devices its file system is made on: partitions, or what layers give.
+/// Which of a trial's devices its file system is made on: partitions, or what layers provide.
 pub fn devices(trial: &Trial) -> Vec<String> {
     let on = |disk: &Device| match trial.contender.partition.is_empty() {
         true => disk.path.clone(),
@@ -132,8 +132,8 @@ pub fn levels<'a>(
     Ok(levels)
 }
 
-/// A path on the file system whose inodes the page cache knows the work's files by: an overlay
-/// opens those of the file system below; one by a program or a server has inodes of its own.
+/// A path on the file system whose inodes hold the work's cached pages: an overlay opens files of
+/// the file system below; one of a program or a server has inodes of its own.
 pub fn cached(trial: &Trial) -> String {
     let above = levels(trial, file_system::find(&trial.contender.file_system)).unwrap_or_default();
     let level = above.into_iter().rev().find(|level| level.file_system.has_inodes());
@@ -157,9 +157,9 @@ impl Level<'_> {
         }
     }
 
-    /// What is mounted is of its own devices, and all of it: mount(8) reads words of the plan's,
-    /// and some have it mount what lies elsewhere. Btrfs mounts one of its subvolumes. What stands
-    /// on another and pools have no device to compare.
+    /// The mount is of its own devices, and of the whole: mount(8) reads words of the plan, and
+    /// some make it mount something else. Btrfs mounts one of its subvolumes. Stacked file systems
+    /// and pools have no device to compare.
     pub fn check_is_its_own(&self, mount: &Mount) -> Result<(), HostError> {
         let known = self.file_system;
         if self.devices.is_empty() || known.makes_pools() {
@@ -218,8 +218,8 @@ impl Level<'_> {
         self.file_system.commit(&self.site(true))
     }
 
-    /// The kernel says with which options it is mounted, but for defaults. Of what a program was
-    /// told it knows nothing, and what stands on another may be there from the second mount on.
+    /// The kernel shows all mount options but defaults. It does not know a program's; and a file
+    /// system above another may be there only from the second mount on.
     pub fn tells_all(&self, again: bool) -> bool {
         let begins_otherwise = self.file_system.is_upon || self.file_system.is_read_only();
         !self.file_system.is_programs() && (again || !begins_otherwise)

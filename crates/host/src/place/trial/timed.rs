@@ -149,8 +149,8 @@ fn own_processes(before: Option<u64>) -> Option<(u64, u64)> {
     Some(((after + numbers).checked_sub(before)? % numbers, numbers))
 }
 
-/// Our own count, known modulo `of`: the largest that the whole system's count allows. What other
-/// programs start meanwhile is thereby left out, unless it is as much as `of`.
+/// Our own count, known modulo `of`: the largest that the whole system's count allows. This leaves
+/// out what other programs start meanwhile, unless it is as much as `of`.
 fn unwrapped(own: u64, of: u64, of_system: u64) -> u64 {
     own + of_system.saturating_sub(own) / of * of
 }

@@ -1,5 +1,5 @@
-//! The requests of a trial's timed parts: recorded where the plan asks for it, and written into
-//! the trial's folder when the file system is unmounted, for then its devices tell what they hold.
+//! The requests of a trial's timed parts: recorded where the plan asks for it, and written into the
+//! trial's folder once the file system is unmounted, because then its devices tell what they hold.
 
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ fn log_of(trial: &Trial) -> PathBuf {
     Path::new(&trial.series).with_file_name("trace.jsonl")
 }
 
-/// What is recorded while a timed part lasts: by this kernel's events, by whoever logs the writes
-/// of our disks, or by both.
+/// What is recorded during a timed part: by this kernel's events, by the log of our disks' writes,
+/// or by both.
 #[derive(Debug)]
 pub struct Tracing {
     // Let go of before the instance whose file it has.
@@ -68,8 +68,8 @@ impl Traces {
         self.0.extend(ended.map(|recorded| (phase, recorded)));
     }
 
-    /// Writes all of them. Of a timed part that was alone since the last time it gives the account,
-    /// as figures; of several nobody could tell whose they are.
+    /// Writes all of them. If there was one timed part since the last time, returns its account as
+    /// figures; with several nothing tells which part they belong to.
     pub fn write(&mut self, trial: &Trial) -> Vec<Sample> {
         // A directory's file system is mounted on, and a bare device has none; below layers its
         // blocks lie elsewhere.

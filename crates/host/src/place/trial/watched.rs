@@ -1,5 +1,5 @@
-//! Writes outside the work's folder that the cell refuses, in the trials of the first round: what
-//! watches them lengthens each system call of the machine, and work does the same in every round.
+//! Writes outside the work's folder that the cell refuses, in the trials of the first round only:
+//! watching lengthens each system call of the machine, and work does the same in every round.
 
 use std::io::{Write, stderr};
 use std::path::Path;

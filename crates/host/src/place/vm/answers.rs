@@ -16,8 +16,8 @@ use crate::file_system::{self, FileSystem};
 use crate::place::doctor::{Machine, tools};
 use crate::{layer, tool};
 
-/// Virtual machines on `machine`, with the kernels that `plan` names. Programs come from the host,
-/// for the guest gets copies of them.
+/// Virtual machines on `machine`, with the kernels that `plan` names. Programs come from the host:
+/// the guest gets copies of them.
 pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
     if is_uml(plan)
         && let Some(answer) = of_uml(need)
@@ -28,7 +28,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         Need::Root | Need::Namespaces | Need::LoopDevices | Need::DropCaches => {
             Answer::yes("each trial has a machine of its own")
         }
-        Need::Limits | Need::OwnLimits => Answer::yes("QEMU holds its disks down to them"),
+        Need::Limits | Need::OwnLimits => Answer::yes("QEMU limits its disks"),
         Need::Zram | Need::Partitions | Need::Link | Need::Interface(_) => {
             Answer::no(format!("a virtual machine here has no {}", need.name()))
                 .but("write --place local")
@@ -58,8 +58,8 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
     }
 }
 
-/// For which processors the kernel is of one of the plan's contenders: what it is to be, where it
-/// is not there. All kernels of a name are for the same.
+/// The processors for which a contender's kernel is built; if it is not there, those it should be
+/// for. All kernels of a name are for the same.
 fn arch_of(plan: &Plan, contender: &Contender) -> Arch {
     let name = contender.kernel.as_deref();
     let first = bootable::kernels(name, plan).ok().and_then(|all| Some(all.first()?.arch));
@@ -141,9 +141,7 @@ fn qemu(machine: &Machine, plan: &Plan) -> Answer {
 fn of_uml(need: &Need) -> Option<Answer> {
     let lacks = |what: &str| Answer::no(format!("a User Mode Linux {what}"));
     let answer = match need {
-        Need::Limits | Need::OwnLimits => {
-            lacks("does not hold its disks down to them").but("write --place vm")
-        }
+        Need::Limits | Need::OwnLimits => lacks("does not limit its disks").but("write --place vm"),
         Need::Probe(ProbeKind::Pressure) => lacks("tells no pressure (CONFIG_PSI)"),
         // Both go by tracepoints.
         Need::Probe(ProbeKind::PageCache) | Need::BlockEvents => {

@@ -1,4 +1,4 @@
-//! apt, asked and told as a user may: the machine's own state of it, and states of our own with a
+//! apt, used as any user may: with the machine's own state, and with states of our own with a
 //! single source. Packages are downloaded and unpacked, never installed.
 
 use std::fs;
@@ -154,7 +154,7 @@ impl Apt {
         Ok(installed(&self.run("apt-get", &words.concat(), Path::new("/"))?))
     }
 
-    /// `packages` and what they need of what is not installed.
+    /// `packages`, and what they need that is not installed.
     pub fn with_what_lacks(&self, packages: &[&str]) -> Result<Vec<String>, VmError> {
         let words = [&["--simulate", "--no-install-recommends", "install"], packages].concat();
         Ok(installed(&self.run("apt-get", &words, Path::new("/"))?))

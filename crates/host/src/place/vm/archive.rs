@@ -19,7 +19,7 @@ const LINK: u32 = 0o120_000;
 const DEVICE: u32 = 0o020_000;
 const REGULAR: u32 = 0o100_000;
 
-/// No trial leaves more files, nor folders: who unpacks them has to make each.
+/// No trial leaves more files and folders: unpacking has to make each.
 const ENTRIES_MAX: usize = 1 << 16;
 /// No longer name can be given to a file: limits.h, `PATH_MAX`.
 const NAME_BYTES_MAX: usize = 4096;
@@ -133,7 +133,7 @@ pub fn unpack(files: &BTreeMap<String, Vec<u8>>, folder: &Folder) -> io::Result<
         let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
         let parts = path.parent().zip(path.file_name().and_then(OsStr::to_str));
         let Some((above, name)) = parts.filter(|_| is_below) else {
-            let text = format!("{} is no name of a file to be unpacked", path.display());
+            let text = format!("{} is not the name of a file to be unpacked", path.display());
             return Err(io::Error::other(text));
         };
         folder.make(above)?.create(name)?.write_all(content)?;

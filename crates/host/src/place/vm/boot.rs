@@ -1,4 +1,4 @@
-//! A trial in its machine: what the machine is given, its boots, and what comes out of it.
+//! A trial in its machine: the machine's input, its boots, and its output.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,8 +23,8 @@ use crate::bed::Like;
 use crate::place::trial_process::{Event, Patience};
 use crate::tool;
 
-/// The disk by which a trial goes in and its record comes out. A hole in a file: what is not
-/// written takes no space.
+/// The disk by which a trial goes in and its record comes out. A sparse file: what is not written
+/// takes no space.
 const EXCHANGE_BYTES: u64 = 512 << 20;
 
 /// What came out of a machine, by name.
@@ -219,8 +219,8 @@ impl Vm<'_> {
         }
     }
 
-    /// The trial's disks hang where they did when its guest told of `disks`, where its kernel is
-    /// tried on several buses: one of the first may say nothing to us.
+    /// If its kernel is tried on several buses, the trial's disks are on the bus where its guest
+    /// reported `disks`: on an earlier one it may have sent us nothing.
     pub fn use_bus_of(&mut self, trial: &Trial, disks: &str) {
         let bus = Bus::tried_with(disks.split(',').next().unwrap_or_default());
         let buses = self.buses(trial);

@@ -56,11 +56,11 @@ impl Asked {
 pub(super) struct Bootable {
     pub(super) kernel: Kernel,
     pub(super) modules: Modules,
-    /// What it may see its disks on, the one that is used first.
+    /// The buses on which it may see its disks, the one that is used first.
     pub(super) buses: Vec<Bus>,
-    /// A trial has ended of which nothing was heard.
+    /// A trial has ended without a word on the console.
     pub(super) is_mute: bool,
-    /// What QEMU emulates, where the kernel panics on what it would by itself.
+    /// The processor that QEMU emulates, if the kernel panics on its default.
     pub(super) processor: Option<&'static str>,
 }
 
@@ -112,7 +112,7 @@ impl Bootable {
         let Some(most) = buses.iter().map(|bus| bus.disks_max()).max() else {
             return Err(VmError::NoDisks { release: release() });
         };
-        // One of them is the exchange. What was chosen the plan has checked.
+        // One of them is the exchange. The plan's check covers a chosen bus.
         buses.retain(|bus| disks < bus.disks_max() || asked.disks.is_some());
         if buses.is_empty() {
             return Err(VmError::TooManyDisks { release: release(), most: most - 1 });
@@ -127,7 +127,7 @@ impl Bootable {
         Ok(bootable)
     }
 
-    /// What it sees its disks on.
+    /// The bus on which it sees its disks.
     pub(super) fn bus(&self) -> Bus {
         self.buses.first().copied().unwrap_or(Bus::Virtio)
     }

@@ -79,7 +79,7 @@ impl Vm<'_> {
         Ok(copy)
     }
 
-    /// What is brought along lies in the guest's memory, twice while the kernel unpacks it.
+    /// What is brought along is in the guest's memory, twice while the kernel unpacks it.
     pub(super) fn memory_bytes(&self, initrd: &Path) -> io::Result<u64> {
         const UNIT_BYTES: u64 = 64 << 20;
         let memory = self.plan.vm.clone().unwrap_or_default().memory;

@@ -12,7 +12,7 @@ use crate::machine::plain;
 
 /// What `make` writes into a tree that it has built.
 const RELEASE: &str = "include/config/kernel.release";
-/// Modules in the order in which they were linked; what is built in.
+/// Modules in the order in which they were linked; modules that are built in.
 const ORDER: &str = "modules.order";
 pub const BUILTIN: &str = "modules.builtin";
 
@@ -39,8 +39,9 @@ pub fn find(folder: &Path) -> io::Result<Found> {
     Err(match is_source {
         true => not_built("it is not built", folder, ""),
         false => io::Error::other(format!(
-            "it is no kernel's folder: there is neither {RELEASE}, as in a tree that is built, nor \
-             lib/modules/RELEASE, to which make modules_install INSTALL_MOD_PATH=... puts modules"
+            "it is not a kernel's folder: there is neither {RELEASE}, as in a tree that is built, \
+             nor lib/modules/RELEASE, to which make modules_install INSTALL_MOD_PATH=... puts \
+             modules"
         )),
     })
 }
@@ -276,7 +277,7 @@ mod tests {
         let said = refused(&[(".config", "CONFIG_X86_32=y\n"), (RELEASE, "6.1.0")]);
         assert!(said.starts_with("it is built for 32-bit processors (i386), and"), "{said}");
         let said = refused(&[("notes", "")]);
-        assert!(said.starts_with("it is no kernel's folder: "), "{said}");
+        assert!(said.starts_with("it is not a kernel's folder: "), "{said}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub fn run_on_terminal(argv: &[String]) -> Result<(), HostError> {
 pub struct Console {
     /// The end of it.
     text: String,
-    /// As much of that is told.
+    /// How much of it has been shown.
     told: usize,
     /// Bytes of all of it.
     bytes: u64,

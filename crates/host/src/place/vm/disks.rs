@@ -36,8 +36,8 @@ fn place(entry: &Path) -> io::Result<Vec<(usize, String)>> {
     Ok(names.map(|name| (name.len(), name)).collect())
 }
 
-/// What drives the disk with this folder, and what it calls itself, as far as the kernel tells:
-/// `ahci, QEMU HARDDISK`.
+/// The driver of the disk with this folder, and what the disk calls itself, as far as the kernel
+/// tells: `ahci, QEMU HARDDISK`.
 pub fn attached(disk: &Path) -> String {
     let model = fs::read_to_string(disk.join("device/model")).unwrap_or_default();
     let said = [driver(disk).unwrap_or_default(), model.trim().to_string()];
@@ -53,9 +53,9 @@ fn driver(disk: &Path) -> Option<String> {
     names.find(|name| name != "sd" && name != "ide-gd")
 }
 
-/// Has the kernel write zeros to SCSI disks itself where it would have them do so (WRITE SAME,
-/// drivers/scsi/sd.c, `max_write_same_blocks_store`): an image gets blocks by that which were not
-/// written, see `bed/image.rs`, `write_out`. Others have been told by their options.
+/// Makes the kernel write zeros to SCSI disks itself, instead of having the disk do so (WRITE SAME,
+/// drivers/scsi/sd.c, `max_write_same_blocks_store`): that would give an image blocks that were not
+/// written, see `bed/image.rs`, `write_out`. Other disks have options for this.
 pub fn without_write_same(disk: &Path) -> io::Result<()> {
     for entry in fs::read_dir(disk.join("device/scsi_disk")).into_iter().flatten() {
         let file = entry?.path().join("max_write_same_blocks");

@@ -35,7 +35,7 @@ fn number(from: &[u8], at: Range<usize>) -> u64 {
 }
 
 fn wrong() -> io::Error {
-    io::Error::other("it is no module for 64-bit processors")
+    io::Error::other("it is not a module for 64-bit processors")
 }
 
 /// What reads so many bytes from there.
@@ -60,7 +60,7 @@ fn sections(read: Read<'_>) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(sections.into_iter().map(|section| (name(section), section.to_vec())).collect())
 }
 
-/// What the section of that name holds; nothing where there is none.
+/// The content of the section of that name; nothing if there is none.
 pub fn section(file: &File, name: &str) -> io::Result<Vec<u8>> {
     let read = |at: u64, bytes: u64| {
         if bytes > BYTES_MAX {
@@ -94,8 +94,8 @@ pub fn needed(file: &File) -> Vec<String> {
     all().unwrap_or_default()
 }
 
-/// The module without what is for debuggers alone, which may be ten times the rest; unchanged where
-/// it is signed. The sections keep their numbers, by which others know them.
+/// The module without its debugging sections, which may be ten times the rest; unchanged if it is
+/// signed. The sections keep their numbers, because others refer to them.
 pub fn without_debug(module: Vec<u8>) -> Vec<u8> {
     if module.ends_with(SIGNED) {
         return module;
@@ -223,10 +223,10 @@ pub(super) mod tests {
             file.write_all(bytes).unwrap();
             section(&file, ".modinfo").unwrap_err().to_string()
         };
-        assert_eq!(said(&[0; 64]), "it is no module for 64-bit processors");
+        assert_eq!(said(&[0; 64]), "it is not a module for 64-bit processors");
         said(b"");
         let mut endless = module(&[]);
         endless[0x3e] = 9;
-        assert_eq!(said(&endless), "it is no module for 64-bit processors");
+        assert_eq!(said(&endless), "it is not a module for 64-bit processors");
     }
 }

@@ -1,4 +1,4 @@
-//! What a run says of its virtual machines, by which one that goes on knows them again.
+//! What a run says of its virtual machines, by which a resumed run recognises them.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ pub type Facts = BTreeMap<String, String>;
 /// The name of the fact that tells what runs the guests.
 pub const MACHINES: &str = "virtual machines";
 
-/// What ends that fact where their processors are emulated.
+/// Ends that fact if their processors are emulated.
 pub const EMULATED: &str = ", emulated by TCG";
 
-/// What begins the name of the fact by which a kernel is known again, wherever it lies.
+/// Begins the name of the fact that identifies a kernel, wherever it lies.
 pub const BUILD_OF: &str = "build of kernel ";
 
-/// Begins the name of the fact which programs guests with other processors have.
+/// Begins the name of the fact that tells which programs guests with other processors have.
 pub const PROGRAMS_FOR: &str = "programs for ";
 
-/// What begins the name of the fact by which the modules are known again that it was given.
+/// Begins the name of the fact that identifies the modules it was given.
 pub const MODULES_OF: &str = "modules of kernel ";

@@ -1,9 +1,9 @@
-//! Kernels by their packages: through the machine's own apt, and without root, for a package is
+//! Kernels by their packages: through the machine's own apt, and without root, because a package is
 //! only downloaded and unpacked, never installed (`apt.rs`).
 //!
-//! What the machine's own package lists have is taken from there. For another release apt gets a
-//! state of its own, below the user's cache, with one source: the mirror that the machine's own
-//! sources name; where these are of another distribution, one of Debian's that the user names.
+//! Packages in the machine's own lists come from there. For another release apt gets a state of its
+//! own, below the user's cache, with one source: the mirror that the machine's own sources name; if
+//! these are of another distribution, one of Debian's that the user names.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The newest of the packages that is what is asked for.
+    /// The newest of the packages that match.
     fn pick<'p>(&self, packages: impl Iterator<Item = &'p str>) -> Option<&'p str> {
         let by_name = self.name.starts_with(PACKAGE);
         let version = self.version();
@@ -102,8 +102,8 @@ pub fn get(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError>
     unpacked(&apt, &package, wanted.arch, say)
 }
 
-/// One of a user's processes fetches at a time: they share `cache`, with what is half done. The
-/// others wait, and find what it has fetched.
+/// Only one of a user's processes fetches at a time: they share `cache`, with half-finished work.
+/// The others wait, and find what it has fetched.
 pub(super) fn locked(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<File, VmError> {
     let path = cache.join("fetch.lock");
     let made = fs::create_dir_all(cache).and_then(|()| File::create(&path));
@@ -177,8 +177,8 @@ pub(super) fn unpacked(
     readable(image(&folder))
 }
 
-/// An empty folder to unpack what is to be `folder` in, where no kernel is looked for: what is
-/// there is whole. Whoever was killed before us left one, which goes, for the cache is ours alone.
+/// An empty folder in which to unpack `folder`, away from where kernels are looked for, which are
+/// always whole. One that a killed process left is removed: the cache is ours alone.
 fn empty_beside(cache: &Path, folder: &Path) -> Result<PathBuf, VmError> {
     let beside = cache.join("unpacking");
     // Earlier programs unpacked among the kernels.
@@ -200,7 +200,7 @@ fn kernel_of(apt: &Apt, package: &str) -> Result<String, VmError> {
     let depends = apt.run("apt-cache", &["depends", package], Path::new("/"))?;
     let kernel = needs(&depends).find(|name| is_kernel(name));
     kernel.map(String::from).ok_or_else(|| {
-        VmError::Fetch(format!("{package} is no kernel of a release, and depends on none"))
+        VmError::Fetch(format!("{package} is not a kernel of a release, and depends on none"))
     })
 }
 
@@ -222,7 +222,7 @@ fn unpack(apt: &Apt, package: &str, release: &str, folder: &Path) -> Result<(), 
     let others = parts(&depends, release).map(String::from);
     let packages: Vec<String> = [package.to_string()].into_iter().chain(others).collect();
     apt.unpack(&packages, folder)?;
-    // What installing would have done; the modules are below lib, since Debian 13 below usr/lib.
+    // As installing would have done; the modules are below lib, since Debian 13 below usr/lib.
     let usr = folder.join("usr");
     let root = if usr.join("lib/modules").exists() { &usr } else { folder };
     depmod(root, release)?;
@@ -254,7 +254,7 @@ mod tests {
         let first = locked(&cache, &mut |said| panic!("{said}")).unwrap();
         let mut first = Some(first);
         let mut waits = 0;
-        // Who waits says so, and goes on once the other is done.
+        // A process that waits says so, and goes on once the other is done.
         locked(&cache, &mut |said| {
             assert!(said.starts_with("waiting for another fsverdict"), "{said}");
             waits += 1;

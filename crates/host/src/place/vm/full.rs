@@ -1,5 +1,5 @@
-//! A host's disk that is full: what a guest writes lies there, and fails in it as an I/O error, or
-//! nothing more is heard of it.
+//! A full disk of the host: a guest's writes go there, and fail in the guest with an I/O error, or
+//! it falls silent.
 
 use std::path::Path;
 

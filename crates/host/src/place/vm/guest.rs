@@ -59,7 +59,8 @@ const MOUNT_POINT: &str = "/fsverdict/mnt";
 /// mounted, and zfs-fuse has its lock and its socket below the others.
 const LINKS: [(&str, &str); 3] =
     [("/etc/mtab", "/proc/self/mounts"), ("/var/lock", "/run/lock"), ("/var/run", "/run")];
-/// Servers look up who calls them: without the file they would ask a network that is not there.
+/// Servers look up their clients' names: without the file they would ask a network that is not
+/// there.
 const HOSTS: (&str, &str) = ("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n");
 /// Disks on a bus that is searched beside the boot take a moment to appear.
 const DISK_PATIENCE: Duration = Duration::from_secs(60);
@@ -73,7 +74,7 @@ const MOUNTS: [(&CStr, &CStr); 2] = [(c"proc", c"/proc"), (c"sysfs", c"/sys")];
 const TRACING: [(&CStr, &CStr); 2] =
     [(c"tracefs", c"/sys/kernel/tracing"), (c"debugfs", c"/sys/kernel/debug")];
 
-/// Of this program: a guest for other processors has another file of it.
+/// This program's: a guest for other processors has another file of it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What goes in.
@@ -336,9 +337,9 @@ fn in_their_place(layers: &[Layer], beds: Vec<Device>) -> Result<Vec<Device>, Ho
     disks.collect()
 }
 
-/// Gives the disk another node, of a name that stands for no kind of disk: what libefi knows as a
-/// whole disk by its name (`sd`, `hd`, `vd` and the like: `efi_get_info`) zpool partitions, and
-/// partitions get no node here, where there is no udev.
+/// Gives the disk another node, with a name of no known kind of disk: zpool partitions what libefi
+/// takes for a whole disk by its name (`sd`, `hd`, `vd` and the like: `efi_get_info`), and
+/// partitions get no node here, without udev.
 fn rename(device: &mut Device, number: usize) -> io::Result<()> {
     let name = CString::new(format!("bed{number}"))?;
     let folder = File::open("/dev")?;
@@ -376,7 +377,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     (trial.raw, trial.series) = (file("raw"), file("series.csv"));
     trial.directory = MOUNT_POINT.into();
     trial.contender.limits = None;
-    // What is made here says by its own settings what it is.
+    // Devices made here are described by their own settings.
     for (like, device) in job
         .like
         .iter()
@@ -399,7 +400,7 @@ fn run(job: Job, job_disk: &Path) -> Result<(), HostError> {
     fs::write(input, serde_json::to_vec(&trial)?)?;
     let argv = match has_namespaces() {
         true => trial_argv(input, &output),
-        // What it mounts and starts goes with the machine.
+        // Its mounts and processes go with the machine.
         false => bare_trial_argv(input, &output),
     };
     let errors = out.join("raw/trial.stderr");

@@ -1,5 +1,5 @@
 //! What a guest has of the host: the programs that its trials need, their libraries, and the files
-//! that the work names, at the paths they have on the host. One for other processors has the
+//! that the work names, at the paths they have on the host. A guest for other processors has the
 //! programs that were fetched for these (`userland.rs`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -39,7 +39,7 @@ const USUAL: [&str; 8] = [
     "/etc/localtime",
 ];
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
-/// Those of [`USUAL`] that tell who uses the machine.
+/// Those of [`USUAL`] that name the machine's users.
 const ACCOUNTS: [Option<&str>; 2] = [Some("/etc/passwd"), Some("/etc/group")];
 /// What a trial itself starts.
 const PROGRAMS: [&str; 4] = ["unshare", "mount", "umount", "sh"];
@@ -87,7 +87,7 @@ impl HostFiles {
         let given = plan.vm.as_ref().and_then(Vm::given);
         let given = given.map(|given| given.iter().map(PathBuf::from).collect());
         let mut host_files = HostFiles { given, userland, ..HostFiles::default() };
-        // Who uses this machine is no stranger's affair.
+        // A stranger must not learn who uses this machine.
         let is_told =
             |path: &&Path| host_files.given.is_none() || !ACCOUNTS.contains(&path.to_str());
         let is_there = |path: &&Path| path.exists() || host_files.is_of_userland(path);
@@ -311,8 +311,8 @@ impl HostFiles {
         self.tree(path)
     }
 
-    /// A file, or a folder with all that is in it; programs among them with what they need. Of what
-    /// a stranger's plan gets no program is asked: ldd(1) may run it.
+    /// A file, or a folder with all that is in it; programs among them with what they need. For a
+    /// stranger's plan no program is examined: ldd(1) may run it.
     fn tree(&mut self, path: impl AsRef<Path>) -> Result<(), VmError> {
         let path = path.as_ref();
         if is_left_out(path) {
@@ -353,8 +353,8 @@ impl HostFiles {
         }
     }
 
-    /// Adds what is at `path`, the links on the way to it and the folders above it; gives its path
-    /// without links.
+    /// Adds what is at `path`, the links on the way to it and the folders above it; returns its
+    /// path without links.
     fn add(&mut self, path: &Path) -> Result<PathBuf, VmError> {
         self.add_below(Path::new(HOST), path)
     }
@@ -387,7 +387,8 @@ impl HostFiles {
         Ok(at)
     }
 
-    /// Adds one entry, whose folder is there, from below `root`; gives its target if it is a link.
+    /// Adds one entry from below `root`; its folder is there already. Returns its target if it is a
+    /// link.
     fn step(&mut self, root: &Path, path: PathBuf) -> Result<Option<PathBuf>, VmError> {
         let from = root.join(path.strip_prefix("/").unwrap_or(&path));
         let data = fs::symlink_metadata(&from).map_err(reading(&from))?;
@@ -397,8 +398,8 @@ impl HostFiles {
             _ => Entry::File(from, data.len()),
         };
         let target = if let Entry::Link(target) = &entry { Some(target.clone()) } else { None };
-        // `/bin` may be a folder to fetched programs, and lead to `/usr/bin` here, or the other way
-        // round: what was there first stays, and what is below it is at either path.
+        // `/bin` may be a folder for fetched programs and a link to `/usr/bin` here, or the
+        // reverse: the first one stays, and what is below is at either path.
         match (self.entries.get(&path), &entry) {
             (Some(Entry::Directory(_)), Entry::Link(_)) => return Ok(None),
             (Some(Entry::Link(_)), Entry::Directory(_)) => {}
@@ -488,7 +489,7 @@ impl HostFiles {
             });
             accounts.map_err(reading(Path::new("/etc")))?;
         }
-        // What is below a link comes after the folder that it leads to.
+        // Entries below a link come after the folder that it leads to.
         let is_link = |path: &Path| matches!(self.entries.get(path), Some(Entry::Link(_)));
         let mut order: Vec<(&PathBuf, &Entry)> = self.entries.iter().collect();
         order.sort_by_key(|(path, entry)| match entry {
@@ -565,8 +566,8 @@ fn users_program(name: &str) -> Option<PathBuf> {
     users.or_else(|| tool::find(name)).filter(|path| path.is_absolute()).filter(is_file)
 }
 
-/// A program up to the end of what is loaded of it (elf(5), PT_LOAD): most of a program that is
-/// built for tests is symbols. What is no 64-bit little-endian program stays as it is.
+/// A program up to the end of its loaded part (elf(5), PT_LOAD): a program that is built for tests
+/// is mostly symbols. Anything but a 64-bit little-endian program stays as it is.
 fn loaded_part(mut program: Vec<u8>) -> Vec<u8> {
     const LOAD: u64 = 1;
     let number = |at: usize, bytes: usize| {

@@ -1,5 +1,5 @@
-//! A guest's kernel that panics where one of its processors hangs: its trial would go on for as
-//! long as it may, for the guest still says that it lives.
+//! Makes a guest's kernel panic if one of its processors hangs: its trial would go on until its
+//! time is up, because the guest still says that it lives.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const PANICS: [(&(&str, &str), &str); 2] = [
     (&THRESHOLD, "proc/sys/kernel/softlockup_panic"),
     (&PATIENCE, "proc/sys/kernel/panic_on_rcu_stall"),
 ];
-/// Who says something of it on the kernel's command line has it as that says.
+/// If the kernel's command line has one of these, we change nothing.
 const WORDS: [&str; 4] = ["watchdog", "softlockup", "rcu_stall", "rcu_cpu_stall"];
 
 /// From now on. A kernel that can't be told to wait so long does not panic: on a busy host an

@@ -54,7 +54,7 @@ pub fn called(mut image: impl Read, image_bytes: u64) -> io::Result<Image> {
         // include/linux/pe.h, `zimg`, from Linux 6.1 on: CONFIG_EFI_ZBOOT.
         Some(b"zimg") => wrong("it is compressed for EFI: name the Image that is in it"),
         _ if head.starts_with(&[0x1f, 0x8b]) => wrong("it is compressed: unpack it with gunzip"),
-        _ => wrong("it is no bzImage, nor an Image for arm64"),
+        _ => wrong("it is not a bzImage, nor an Image for arm64"),
     })
 }
 
@@ -65,7 +65,7 @@ fn x86(head: &[u8], image_bytes: u64) -> io::Result<Image> {
     let at = usize::from(u16::from_le_bytes([head[0x20e], head[0x20f]])) + 0x200;
     let text = head.get(at..).unwrap_or_default();
     let end = text.iter().position(|&byte| byte == 0);
-    let text = String::from_utf8_lossy(&text[..end.ok_or_else(|| wrong("it is no bzImage"))?]);
+    let text = String::from_utf8_lossy(&text[..end.ok_or_else(|| wrong("it is not a bzImage"))?]);
     let (release, rest) = text.split_once(' ').unwrap_or((&text, ""));
     let build = rest.split_once(") ").map_or("", |(_, build)| build);
     Ok(Image { arch: Arch::X86, release: release.into(), build: build.trim().into() })
@@ -163,7 +163,7 @@ mod tests {
         assert!(asked(&image).unwrap_err().contains("32-bit processors"));
         image[0x1801..0x1801 + LONG_MODE.len()].copy_from_slice(&LONG_MODE);
         assert_eq!(asked(&image).unwrap(), its);
-        assert_eq!(asked(b"MZ").unwrap_err(), "it is no bzImage, nor an Image for arm64");
+        assert_eq!(asked(b"MZ").unwrap_err(), "it is not a bzImage, nor an Image for arm64");
         // Protocol 2.15, with and without the 64-bit entry.
         image[0x206..0x208].copy_from_slice(&0x020f_u16.to_le_bytes());
         assert!(asked(&image).unwrap_err().contains("32-bit processors"));

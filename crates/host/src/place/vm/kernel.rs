@@ -69,7 +69,7 @@ pub fn all() -> Vec<Kernel> {
     };
     let mut kernels: Vec<Kernel> =
         files.filter(is_image).filter_map(|path| Kernel::at(&path).ok()).collect();
-    // Of one release the plain kernel first, then the newest OpenZFS.
+    // For one release the plain kernel first, then the newest OpenZFS.
     let version = |kernel: &Kernel| kernel.zfs.as_ref().map(|zfs| zfs.version.clone());
     kernels.sort_by(|one, other| {
         let zfs = || match (version(one), version(other)) {
@@ -136,8 +136,8 @@ impl Kernel {
         self.zfs.as_ref().map_or(String::new(), |zfs| format!(", OpenZFS {}", zfs.version))
     }
 
-    /// `name` is its release or a beginning of it, and so is what it says of OpenZFS; what it says
-    /// of processors is so, if it is no whole release.
+    /// `name` is its release or a beginning of it, likewise for the OpenZFS version in it; and its
+    /// processors match, unless `name` is the whole release.
     fn is_called(&self, name: &str) -> bool {
         let (name, arch) = arch::split(name);
         if arch != self.arch && name != self.release {
@@ -197,8 +197,8 @@ impl Kernel {
     }
 }
 
-/// What an image calls itself. One for arm64 has to be read whole for that, and a plan is asked for
-/// its kernels again and again: so it is kept as long as the file is that one.
+/// What an image calls itself. One for arm64 has to be read whole for that, and a plan's kernels
+/// are looked up often: so the answer is kept as long as the file is the same.
 fn kept(image: &Path) -> io::Result<Image> {
     type Known = BTreeMap<PathBuf, (u64, SystemTime, Image)>;
     static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());

@@ -1,7 +1,7 @@
 //! Whether KVM works. `/dev/kvm` alone tells nothing: inside some virtual machines it is there, but
 //! each of the guest's instructions is emulated, and a kernel does not boot in any useful time. So
-//! a guest of 512 bytes counts: with hardware under it, or in QEMU's own emulation, it takes a
-//! fraction of a second; where every instruction traps, minutes.
+//! a guest of 512 bytes counts: with hardware support, or in QEMU's own emulation, it takes a
+//! fraction of a second; if every instruction traps, minutes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

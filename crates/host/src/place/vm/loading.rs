@@ -54,7 +54,7 @@ pub fn load<'a>(folder: &Path, files: impl Iterator<Item = &'a str>) -> Vec<Unlo
     unloaded
 }
 
-/// What a module is loaded with: what stands on the kernel's command line is for modprobe to read.
+/// A module's parameters; those on the kernel's command line are for modprobe to read.
 fn parameters(module: &str) -> &'static CStr {
     let (name, parameters) = modules::ONE_PATH;
     if module == name { parameters } else { layer::module_parameters(module) }

@@ -20,8 +20,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// That of a trial whose requests are to be recorded, in `folder`. Of several devices the order
-    /// would not be known: there is none. `image_of` has the way to a device's image.
+    /// The log of a trial whose requests are to be recorded, in `folder`. With several devices
+    /// their order would be unknown: there is no log. `image_of` gives the path of a device's
+    /// image.
     pub fn of(
         trial: &Trial,
         folder: &Path,
@@ -78,7 +79,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // What stays goes with its folder.
+        // If it stays, it goes with its folder.
         let _ = fs::remove_file(&self.path);
     }
 }

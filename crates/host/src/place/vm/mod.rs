@@ -159,7 +159,7 @@ impl<'a> Vm<'a> {
         self.made.as_ref().map_or_else(|| path.into(), |made| made.held(path))
     }
 
-    /// What was `said` of files by the way to them, by their names.
+    /// `said`, with files by their names instead of their paths.
     fn named(&self, said: String) -> String {
         let images = self.made.iter().flat_map(bed::Made::own);
         self.own.iter().chain(images).fold(said, |said, own| {
@@ -216,7 +216,7 @@ impl Place for Vm<'_> {
         let journal = self.journal.as_mut().ok_or("the journal is closed")?;
         let mut before = |undo: &bed::Undo| journal.before(&Undo::Bed(undo.clone()));
         self.own = Some(bed::own_folder(&folder, &Token::random()?, 0o700, &mut before)?);
-        // Before the images, which take minutes: what is booted is what was found.
+        // Before the images, which take minutes, so that the kernels that were found are booted.
         self.bring_kernels()?;
         let Vm { watch, journal, is_half_made, .. } = self;
         let journal = journal.as_mut().ok_or("the journal is closed")?;

@@ -22,9 +22,9 @@ use crate::tool;
 const COMPRESSED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
 /// Checksums that file systems, or what they need, ask the kernel's crypto API for by name, and
-/// tables of characters, which no dependency shows: in a guest there is no modprobe to answer the
-/// kernel's call for them. What a kernel lacks is left out: in crypto/Makefile names lost their
-/// `generic` in 2025, and crc32c.c makes crc32c-cryptoapi.ko since Linux 6.17.
+/// tables of characters. No dependency shows them, and a guest has no modprobe to answer the
+/// kernel's call for them. Those that a kernel lacks are left out: in crypto/Makefile names lost
+/// their `generic` in 2025, and crc32c.c makes crc32c-cryptoapi.ko since Linux 6.17.
 const ASKED_FOR: [(&str, &[&str]); 11] = [
     ("libcrc32c", &["crc32c_generic", "crc32c_intel"]),
     ("ext4", &["crc32c_generic", "crc32c_intel"]),
@@ -58,8 +58,8 @@ const ASKED_FOR: [(&str, &[&str]); 11] = [
 /// `MODULE_ALIAS("ext3")` and, with `EXT4_USE_FOR_EXT2`, that of ext2 in fs/ext4/super.c.
 const AS_WELL: [(&str, &str); 2] = [("ext3", "ext4"), ("ext2", "ext4")];
 
-/// A disk with several paths to it, as drives of QEMU may say of themselves, would be one that is
-/// made of others (drivers/nvme/host/multipath.c), whose requests some kernels don't count.
+/// Without it a disk with several paths, as QEMU's drives may claim to be, would be made of others
+/// (drivers/nvme/host/multipath.c), and some kernels don't count its requests.
 pub const ONE_PATH: (&str, &CStr) = ("nvme_core", c"multipath=N");
 
 /// How a guest sees its disks.
@@ -106,8 +106,8 @@ impl Bus {
         }
     }
 
-    /// Which of those that kernels are tried on has a disk of this driver, as a record names it.
-    /// Old kernels have one of their own for IDE.
+    /// Which of the buses that kernels are tried on has a disk with this driver, as records name
+    /// it. Old kernels have a driver of their own for IDE.
     pub fn tried_with(driver: &str) -> Option<Bus> {
         match driver {
             "virtio_blk" => Some(Bus::Virtio),
@@ -171,7 +171,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Those of a tree that is built, where no list is made of what they need.
+    /// Those of a build tree, which has no list of what they need.
     fn of_tree(folder: &Path) -> Result<Modules, VmError> {
         let files = built::modules(folder)
             .map_err(|source| VmError::Image { path: folder.into(), source })?;
@@ -238,8 +238,8 @@ impl Modules {
         }
     }
 
-    /// The bus that the kernel has drivers for, virtio before the others; all, as they are to be
-    /// tried, where nothing is known of it.
+    /// The bus that the kernel has drivers for, virtio before the others; all, in the order to try
+    /// them, if nothing is known of the kernel.
     pub fn buses(&self) -> Vec<Bus> {
         let can = |bus: &Bus| self.missing_for(*bus).is_none();
         let count = if self.known { 1 } else { Bus::TRIED.len() };
@@ -297,8 +297,8 @@ impl Modules {
         order
     }
 
-    /// What tells those modules from others: how many they are, and SipHash-2-4 of their names and,
-    /// behind [`CONTENTS`], of what is in their files. 64 bits are good against accidents.
+    /// What identifies those modules: their number, and SipHash-2-4 of their names and, after
+    /// [`CONTENTS`], of their files' contents. 64 bits guard against accidents.
     pub fn print(&self, files: &[String]) -> Result<String, VmError> {
         let (mut names, mut whole) = (SipHasher24::new(), SipHasher24::new());
         for file in files {

@@ -58,8 +58,8 @@ pub fn make_one(device: &Path, dev: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o666))
 }
 
-/// What is no block device is one of characters. On the way to an NVMe drive's disk, as to all
-/// whose parent has a class, there is no folder `block` (drivers/base/core.c, `get_device_parent`).
+/// All others are character devices. The path to an NVMe drive's disk, as to every device whose
+/// parent has a class, has no folder `block` (drivers/base/core.c, `get_device_parent`).
 fn is_block(device: &Path) -> io::Result<bool> {
     let is_of = |path: &Path| path.components().any(|part| part.as_os_str() == "block");
     let class = device.join("subsystem").canonicalize();

@@ -1,4 +1,4 @@
-//! Everything of a plan that is the same for all its machines, and what it tells before one runs.
+//! All of a plan that is the same for its machines, and what can be said before one runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ impl Prepared {
     }
 }
 
-/// What those contenders' guests have of the host whose kernels are for `arch`.
+/// The host's files in the guests of contenders whose kernels are for `arch`.
 fn host_files(
     plan: &Plan,
     kernels: &BTreeMap<Asked, Bootable>,
@@ -86,8 +86,8 @@ pub fn check(plan: &Plan) -> Result<(), VmError> {
     Prepared::of(plan, &Facts::new(), &[]).map(drop)
 }
 
-/// Where the plan's trials would be in place `uml` what they are in place `vm`, and sooner, says
-/// so: guests without KVM, of which nothing is judged but what is counted.
+/// Says if place `uml` would give the plan the same as place `vm`, and sooner: for guests without
+/// KVM, if only counts are judged.
 pub fn hint(plan: &Plan) -> Option<&'static str> {
     let there = Plan { place: Some(Place::Uml), ..plan.clone() };
     let is_own = |it: &Contender| {

@@ -34,11 +34,11 @@ const OF_X86: &str = "reboot=t no_timer_check edd=off i8042.nokbd i8042.noaux";
 const WITHOUT_KFENCE: &str = "kfence.sample_interval=0";
 
 /// What QEMU may not do any more once it runs a stranger's plan (qemu(1), `-sandbox`): start
-/// programs, get other rights, ask for more of the processors, and make system calls that nobody
-/// makes. Who breaks out of the guest has what is left.
+/// programs, get other rights, ask for more of the processors, and make obsolete system calls. Code
+/// that breaks out of the guest has the rest.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-/// Of a disk whose errors are the guest's.
+/// For a disk whose errors go to the guest.
 const REPORTED: &str = ",werror=report,rerror=report";
 
 /// A disk of the guest.
@@ -50,7 +50,7 @@ pub struct Disk {
     pub direct: bool,
     /// The host need keep nothing of it: its flushes are not passed on.
     pub scratch: bool,
-    /// What it is held down to.
+    /// The limits that QEMU holds it down to.
     pub limits: Option<Limits>,
     /// Whose blocks it has.
     pub like: Option<model::Disk>,
@@ -87,7 +87,7 @@ pub struct Machine<'a> {
     pub arch: Arch,
     /// KVM, otherwise TCG.
     pub kvm: bool,
-    /// What is emulated instead of all that QEMU can.
+    /// The processor to emulate instead of QEMU's most capable one.
     pub processor: Option<&'a str>,
     /// Of its kernel, after our own.
     pub parameters: &'a [String],
@@ -95,7 +95,7 @@ pub struct Machine<'a> {
     pub options: &'a [String],
     /// Its console is the terminal that we are typed at, where Ctrl-A, then X ends it.
     pub has_terminal: bool,
-    /// What it runs is a stranger's.
+    /// It runs a stranger's plan.
     pub is_untrusted: bool,
 }
 
@@ -159,10 +159,10 @@ impl Machine<'_> {
     /// finds the host's disk full (qemu(1), `werror`). NVMe drives have no such option, and always
     /// report (hw/nvme/ctrl.c, `nvme_aio_err`).
     ///
-    /// What a guest wants zeroed it writes itself: see `bed/image.rs`, `write_out`. To a drive with
-    /// Intel's number Linux 5.1 and later sends no Write Zeroes (drivers/nvme/host/pci.c,
-    /// `NVME_QUIRK_DISABLE_WRITE_ZEROES`), SCSI disks are told by the guest (`disks.rs`), and SATA
-    /// disks have no such command.
+    /// A guest writes its zeros itself: see `bed/image.rs`, `write_out`. Linux 5.1 and later sends
+    /// a drive with Intel's number no Write Zeroes (drivers/nvme/host/pci.c,
+    /// `NVME_QUIRK_DISABLE_WRITE_ZEROES`), the guest sets SCSI disks (`disks.rs`), and SATA disks
+    /// have no such command.
     fn device(&self, index: usize, disk: &Disk) -> String {
         match self.bus {
             Bus::Virtio => {
@@ -222,15 +222,15 @@ impl Disk {
         }
     }
 
-    /// What a device says whose image two disks write to. Requests that QEMU would merge reach the
-    /// log in one piece that is as long as both, and fail in the guest.
+    /// Options of a device whose image two disks write to. Requests that QEMU merges would reach
+    /// the log in one piece as long as both, and fail in the guest.
     fn as_logged(&self, merging: &str) -> String {
         self.log.as_ref().map_or(String::new(), |_| format!(",share-rw=on{merging}"))
     }
 
     /// The same disk by way of blklogwrites (qemu(1), `-blockdev`; block/blklogwrites.c), which
     /// logs a request when it is done. The log's first sector counts its entries: it is written
-    /// with each, for a guest may end without a flush.
+    /// with each, because a guest may end without a flush.
     fn logged(&self, index: usize, log: &DiskLog, option: &mut impl FnMut(&str, String)) {
         let name = |path: &Path| path.display().to_string().replace(',', ",,");
         let (image, file) = (name(&self.path), name(&log.path));
@@ -341,8 +341,8 @@ pub fn has_kvm() -> bool {
     kept(&kernel::cache().join("kvm"), boot.trim(), || kvm::check(Path::new("/")).state)
 }
 
-/// The answer that is kept at `path` for this boot of the host, else that of `ask`. What could not
-/// be asked is not kept.
+/// The answer kept at `path` for this boot of the host, else that of `ask`. A failure to ask is not
+/// kept.
 fn kept(path: &Path, boot: &str, ask: impl FnOnce() -> State) -> bool {
     let known = fs::read_to_string(path).unwrap_or_default();
     let age = fs::metadata(path).and_then(|data| data.modified()).ok();

@@ -57,7 +57,7 @@ pub fn by_version(one: &str, other: &str) -> std::cmp::Ordering {
     };
     let key = |text: &str| {
         let (of, candidate) = candidate(text);
-        // Of a release there is none, and that is the last.
+        // A release has none, and is the last.
         (numbers(of), candidate.is_none(), candidate.map(numbers))
     };
     key(one).cmp(&key(other)).then_with(|| one.cmp(other))

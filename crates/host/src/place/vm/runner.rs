@@ -1,4 +1,4 @@
-//! What runs the guests, and what of a plan it is told.
+//! What runs the guests, and what it learns of a plan.
 
 use std::io;
 

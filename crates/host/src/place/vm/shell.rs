@@ -34,7 +34,7 @@ pub fn qemu() -> Console {
     let device = Path::new("/dev").join(Arch::OWN.console());
     Console { device, last_way_out: "Ctrl-A, then X ends one that hangs." }
 }
-/// The first terminal: what is typed goes there, all of it.
+/// The first terminal: all input goes there.
 pub fn uml() -> Console {
     let device = "/dev/tty0".into();
     Console { device, last_way_out: "one that hangs is killed from elsewhere." }
@@ -61,7 +61,7 @@ pub fn look_around(
 ) -> Result<(), HostError> {
     let console = || File::options().read(true).write(true).open(&its.device);
     console()?.write_all(said(its, trial, record, error).as_bytes())?;
-    // Of a session of its own, whose terminal it is: Ctrl-C and jobs take that.
+    // In a session of its own with this as its terminal: Ctrl-C and jobs need that.
     let line = format!(
         "stty sane rows {} cols {}
          for it in bash sh; do command -v $it > /dev/null && exec $it -i; done",

@@ -1,6 +1,6 @@
-//! Tools for guests alone, of packages that the machine does not have: fetched through its own apt,
-//! unpacked, and never installed. Each comes with the libraries and the loader that it was built
-//! for, and is started by a script of its name.
+//! Tools for guests only, from packages that the machine does not have: fetched through its own
+//! apt, unpacked, and never installed. Each comes with the libraries and the loader that it was
+//! built for, and is started by a script of its name.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ const LOADER: &str = Arch::OWN.loader();
 pub const OPENED_LATER: &str = "libgcc_s.so.1";
 /// Where a guest finds the scripts: before the programs of the host.
 const SCRIPTS: &str = "usr/local/sbin";
-/// Of a package its version, and the names of its programs, a line each.
+/// A package's version, and the names of its programs, a line each.
 const VERSION: &str = "version";
 const PROGRAMS: &str = "programs";
 /// What of them is unpacked into, until it is whole.
@@ -36,7 +36,7 @@ impl Toolbox {
         Toolbox { package: package.into(), folder: kernel::cache().join("tools").join(package) }
     }
 
-    /// Of which version its package is.
+    /// The version of its package.
     pub fn version(&self) -> Option<String> {
         let version = fs::read_to_string(self.folder.join(VERSION)).ok()?;
         Some(version.trim().into())
@@ -133,7 +133,7 @@ impl Source {
     }
 }
 
-/// Unpacks the package and what it needs of what is not installed; gives its programs.
+/// Unpacks the package, and what it needs that is not installed; returns its programs.
 fn fill(
     source: &Source,
     package: &str,
@@ -173,8 +173,8 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), VmError> {
     fs::create_dir_all(folder).map_err(failed(format!("making {}", folder.display())))
 }
 
-/// Copies `programs` into `folder`, with the libraries and the loader that they need: of the first
-/// of `roots` that has them.
+/// Copies `programs` into `folder`, with the libraries and the loader that they need, from the
+/// first of `roots` that has them.
 pub fn collect(roots: &[&Path], programs: &[PathBuf], folder: &Path) -> Result<(), VmError> {
     make_folder(folder)?;
     let folders = library_folders(Arch::OWN);

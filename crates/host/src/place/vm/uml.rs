@@ -1,6 +1,6 @@
-//! User Mode Linux: a kernel that is a process of the host's, at the processor's own speed and
-//! without any right (Documentation/virt/uml/user_mode_linux_howto_v2.rst). Debian's comes with its
-//! modules, and asks for a libc that may be newer than the host's: that one lies beside it.
+//! User Mode Linux: a kernel that is a process of the host, at the processor's own speed and
+//! without privileges (Documentation/virt/uml/user_mode_linux_howto_v2.rst). Debian's comes with
+//! its modules, and needs a libc that may be newer than the host's: that is kept beside it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -33,9 +33,9 @@ const RELEASE: &str = "sid";
 const LIBC: &str = "libc6";
 /// Its name among the kernels that can be fetched.
 pub const NAME: &str = "uml";
-/// What the program asks the kernel to start it with (its PT_INTERP), and what it asks for in our
-/// copy: a path from the directory that it is started in. It must be the kernel that starts it, for
-/// the memory behind a program that the loader was told to load is not where it looks for it.
+/// The loader that the program names (its PT_INTERP), and the one in our copy: a path from the
+/// directory that it is started in. The kernel must start the program: if the loader loads it, the
+/// memory behind the program is not where the program expects it.
 const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2\0";
 const OWN_LOADER: &[u8] = b"uml/ld.so\0";
 /// The link by which that directory leads to the folder of the kernel, and the folder with its libc
@@ -56,8 +56,8 @@ fn disk(number: usize) -> String {
 const MEMORY: &str = "/dev/shm";
 /// It boots in a third of a second.
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
-/// Kernel parameters, after those of the machine. Its console is our pipe; of the others it has
-/// none, nor a folder of the host's (`hostfs`). It ends instead of starting again.
+/// Kernel parameters, after those of the machine. Its console is our pipe; it has no other, and no
+/// folder of the host (`hostfs`). It ends instead of rebooting.
 const PARAMETERS: [&str; 9] = [
     "seccomp=on",
     "con=null",
@@ -186,7 +186,7 @@ pub fn argv(machine: &Machine) -> Vec<String> {
     let mut words = vec![
         format!("mem={}M", machine.memory_bytes.div_ceil(1 << 20)),
         format!("initrd={initrd}"),
-        // What it notes of itself there goes with the folder.
+        // Its own files there go with the folder.
         "uml_dir=./".into(),
         console.into(),
     ];
@@ -197,7 +197,7 @@ pub fn argv(machine: &Machine) -> Vec<String> {
     started(machine.kernel, folder, words)
 }
 
-/// Makes the links in the machine's folder by which [`argv`] calls what it is started with.
+/// Makes the links in the machine's folder by which [`argv`] names its files.
 pub fn link(machine: &Machine) -> io::Result<()> {
     let folder = machine.initrd.parent().unwrap_or(Path::new("."));
     let its = machine.kernel.parent().unwrap_or(Path::new("/"));
@@ -206,7 +206,7 @@ pub fn link(machine: &Machine) -> io::Result<()> {
         let at = folder.join(name);
         match fs::remove_file(&at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            // No link on the way is followed: what is held stays what it is.
+            // No link on the way is followed: a path to a held file stays as it is.
             _ => symlink(path::absolute(to)?, at)?,
         }
     }

@@ -40,7 +40,7 @@ const BASE: [&str; 15] = [
 ];
 /// Where this machine's own release is none of Debian's.
 const RELEASE: &str = "trixie";
-/// Of which release the packages are; the packages that are unpacked, a line each.
+/// The release of the packages; the packages that are unpacked, a line each.
 const FROM: &str = "release";
 const PACKAGES: &str = "packages";
 /// Their versions, too.
@@ -102,7 +102,7 @@ impl Userland {
         self.packages().is_empty() && package.is_none_or(|it| BASE.contains(&it))
     }
 
-    /// What they are, for a person: another set of packages is told otherwise.
+    /// What they are, for a person: it differs for another set of packages.
     pub fn told(&self) -> String {
         let (release, versions) = (self.release(), self.versions());
         let mut hash = SipHasher24::new();
@@ -119,7 +119,7 @@ impl Userland {
         paths.find(|path| self.has(path))
     }
 
-    /// What a workload's need is to them: [`tool::needed`].
+    /// The program that meets a workload's need among them: [`tool::needed`].
     pub fn needed(&self, need: &str) -> Option<PathBuf> {
         tool::needed_below(&self.root(), need).find_map(|name| self.find(&name))
     }
@@ -139,7 +139,7 @@ impl Userland {
         paths.find(|path| self.has(path))
     }
 
-    /// Whoever unpacked some was killed, or is at it.
+    /// A process that unpacked some was killed, or is still at it.
     fn is_unfinished(&self) -> bool {
         self.folder.join(UNFINISHED).exists()
     }
@@ -157,7 +157,7 @@ impl Userland {
         text.lines().map(String::from).collect()
     }
 
-    /// Of which of Debian's releases they are: of one alone, as all of them share libraries.
+    /// Their release of Debian: one for all, because they share libraries.
     fn release(&self) -> String {
         let known = fs::read_to_string(self.folder.join(FROM)).ok();
         known.map_or_else(own_release, |release| release.trim().into())
@@ -175,7 +175,7 @@ impl Userland {
         let found = found.map_err(failed(format!("reading {shown}")))?;
         if found != Some(self.arch) {
             let arch = self.arch.shown();
-            return Err(VmError::Fetch(format!("{shown} is no program for {arch}")));
+            return Err(VmError::Fetch(format!("{shown} is not a program for {arch}")));
         }
         let file = File::open(program).map_err(failed(format!("reading {shown}")))?;
         if let Some(library) = elf::needed(&file).first() {
@@ -223,7 +223,7 @@ impl Userland {
         }
         let mut versions = if is_unfinished { BTreeSet::new() } else { self.versions() };
         versions.extend(apt::unpack(&beside, &root)?);
-        // What is named may be one that others provide.
+        // A named package may be one that others provide.
         there.extend(all.into_iter().chain(named));
         let lines = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>().join("\n");
         self.keep(FROM, &release)?;
@@ -340,7 +340,7 @@ mod tests {
         for wrong in [&b"#!/bin/sh\n"[..], b"\x7fELF\x02\x01"] {
             fs::write(&file, wrong).unwrap();
             let says = userland.take(&file).unwrap_err().to_string();
-            assert!(says.ends_with("program is no program for arm64"), "{says}");
+            assert!(says.ends_with("program is not a program for arm64"), "{says}");
         }
         let own = Userland { arch: Arch::OWN, ..userland };
         let says = own.take(&std::env::current_exe().unwrap()).unwrap_err().to_string();

@@ -19,8 +19,8 @@ struct Ran {
     last_ns: u64,
 }
 
-/// All threads of the kernel. Which of them works for which file system the kernel does not tell:
-/// write-back, I/O completion and most of what Btrfs and XFS do is done by workers that they share.
+/// All threads of the kernel. The kernel does not tell which of them works for which file system:
+/// shared workers do write-back, I/O completion and most of the work of Btrfs and XFS.
 #[derive(Debug)]
 pub(in crate::probe) struct KernelThreads {
     proc: PathBuf,
@@ -55,7 +55,7 @@ impl KernelThreads {
         }
     }
 
-    /// What they have run since the start, those too that have ended.
+    /// What they have run since the start, including those that have ended.
     pub fn worked_ns(&mut self) -> u64 {
         self.look();
         self.threads.values().map(|ran| ran.last_ns - ran.first_ns).sum()

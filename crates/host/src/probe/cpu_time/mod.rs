@@ -1,12 +1,11 @@
 //! CPU time by the scheduler's clocks, in nanoseconds: of the trial's processes, and of the
-//! kernel's threads, which do a file system's work that is no process's.
+//! kernel's threads, which do a file system's work outside any process.
 //!
 //! The clock of a task is brought up to date when it is switched out and at each tick (update_curr
-//! in kernel/sched/fair.c), and its own whenever it asks. Both readings are taken by the trial
-//! while its work does not run: what was in the midst of running then, a server or a worker, is
-//! known to a tick.
+//! in kernel/sched/fair.c), and when it reads its own. The trial takes both readings while its work
+//! does not run: the time of a task that runs then, a server or a worker, is known to a tick.
 //!
-//! Not in it: interrupts that came while a processor was idle, which nobody is charged for.
+//! Not included: interrupts while a processor was idle, which are charged to no task.
 
 mod kernel;
 mod work;
@@ -18,7 +17,7 @@ use fsverdict_core::model::CpuTime;
 pub(super) use kernel::KernelThreads;
 use work::WorkClock;
 
-/// The clocks. The kernel's threads are in the sampler's hands meanwhile, for some may end.
+/// The clocks. The sampler has the kernel's threads meanwhile, because some may end.
 #[derive(Debug)]
 pub(super) struct CpuClocks {
     work: WorkClock,
@@ -33,7 +32,7 @@ impl CpuClocks {
         Some(CpuClocks { work: WorkClock::open(root), kernel })
     }
 
-    /// The first reading: the work's last, for it costs the work's process time itself.
+    /// The first reading: the work's last, because it costs the work's process time itself.
     pub fn start(self) -> (Started, KernelThreads) {
         let CpuClocks { work, mut kernel } = self;
         kernel.start();

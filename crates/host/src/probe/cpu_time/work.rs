@@ -89,7 +89,7 @@ impl WorkClock {
         self.cgroup.as_ref()?.read()
     }
 
-    /// Of the processes that we have started and that still run, and of their ended children.
+    /// That of the processes that we have started and that still run, and of their ended children.
     fn others_ns(&self) -> u64 {
         others(&self.root).map(|process| self.of_process_ns(process)).sum()
     }
@@ -105,8 +105,8 @@ fn own_ns() -> u64 {
     sys::process_cpu_ns() + sys::children_cpu_ns()
 }
 
-/// In a PID namespace of our own all processes but the first, which we are; elsewhere those that
-/// descend from us, who may miss what has lost its parent.
+/// In a PID namespace of our own all processes but the first, which is us; elsewhere our
+/// descendants, which may leave out orphans.
 fn others(root: &Path) -> impl Iterator<Item = u32> + use<> {
     let us = std::process::id();
     let (proc, root) = (root.join("proc"), root.to_owned());

@@ -3,8 +3,8 @@
 //! The kernel says at three tracepoints what happens (include/trace/events/filemap.h and
 //! writeback.h; `mm_filemap_get_pages` is there since Linux 6.13): a read has got its pages, a page
 //! was added, a page was made dirty. A small program at each counts within the kernel: events that
-//! go through a buffer cost more, and get lost. The programs are ours alone, see nothing but the
-//! file system under test, and go with the process that loaded them.
+//! go through a buffer cost more, and get lost. The programs are ours alone, see only the file
+//! system under test, and end with the process that loaded them.
 //!
 //! METHODOLOGY.md says what is counted; [`program`] how.
 
@@ -30,8 +30,8 @@ use program::Target;
 /// The processors that may ever be there: `0-3` (Documentation/admin-guide/cputopology.rst).
 const POSSIBLE: &str = "sys/devices/system/cpu/possible";
 
-/// Threads of which something is kept. With more that read at once, some of their reads are taken
-/// for new ones.
+/// How many threads have an entry. If more read at once, some of their reads are taken for new
+/// ones.
 const THREADS: u32 = 16_384;
 
 const COUNTS_WORDS: usize = program::COUNTS_BYTES as usize / 8;
@@ -60,7 +60,8 @@ struct Layout {
     folio_mapping: i16,
     folio_index: i16,
     folio_flags: i16,
-    /// Of a folio of several pages the lowest byte has the order; `large_bit` of the flags tells.
+    /// The lowest byte holds the order of a folio with several pages; `large_bit` of the flags
+    /// tells.
     folio_order: i16,
     large_bit: u32,
     added: u32,

@@ -105,7 +105,7 @@ impl Writer<Label> {
         self.with(SUBTRACT, A3, A2);
     }
 
-    /// What is kept of the running thread to [`THREAD`]; null if nothing is.
+    /// Puts the running thread's entry into [`THREAD`]; null if there is none.
     fn find_thread(&mut self, target: &Target) {
         self.call(CURRENT_PID_TGID);
         self.put(STORE_4, FRAME, RESULT, KEY, 0);

@@ -1,8 +1,8 @@
 //! Writes that the cell refused the work: on what is mounted read-only the kernel answers EROFS
 //! (open(2), rename(2) and so on).
 //!
-//! No tracepoint is of refusals alone, so a small program looks at the result of every system call
-//! of the machine (`sys_exit`, include/trace/events/syscalls.h), which lengthens each by some
+//! There is no tracepoint for refusals only, so a small program checks the result of every system
+//! call of the machine (`sys_exit`, include/trace/events/syscalls.h), which lengthens each by some
 //! 60 ns. It goes on only at EROFS, and there within the trial's PID namespace, outside its mounts.
 
 mod program;
@@ -69,7 +69,7 @@ struct Layout {
     /// Of each.
     mounts_inode: i16,
     processes_inode: i16,
-    /// Of one of processes: that which holds it.
+    /// In a PID namespace: its parent.
     holder: i16,
     ended: u32,
 }
@@ -113,7 +113,7 @@ pub struct Refusals {
     counts: OwnedFd,
     examples: OwnedFd,
     processors: usize,
-    /// Those that were told.
+    /// How many were reported.
     told: u64,
     _program: (OwnedFd, OwnedFd),
 }

@@ -12,7 +12,7 @@ use super::name::Names;
 use super::{TraceError, at};
 use crate::sys;
 
-/// What stands between a recording's name and the number of a processor.
+/// The text between a recording's name and a processor's number.
 const MIDDLE: &str = ".blktrace.";
 
 /// What is known of a recording when it has been read.
@@ -20,7 +20,7 @@ const MIDDLE: &str = ".blktrace.";
 pub struct Told {
     /// What is missing from it.
     pub missing: Missing,
-    /// Why nobody looked up what the blocks are.
+    /// Why the blocks' kinds were not looked up.
     pub unnamed: Option<String>,
 }
 
@@ -65,9 +65,9 @@ pub fn read(
     Ok(Told { missing, unnamed: names.why_none() })
 }
 
-/// Fails where the kernel holds the device: what is mounted changes while it is read, and blocks
-/// would get wrong names. For a block device O_EXCL fails with EBUSY then, also for a disk whose
-/// partition is mounted (open(2); block/bdev.c, `bd_prepare_to_claim`).
+/// Fails if the kernel holds the device: a mounted file system changes while it is read, and blocks
+/// would get wrong names. For a block device O_EXCL fails with EBUSY then, also for a disk with a
+/// mounted partition (open(2); block/bdev.c, `bd_prepare_to_claim`).
 fn unheld(disk: &Path) -> Result<(), TraceError> {
     if sys::block_number(disk).map_err(at(disk))?.is_none() {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Every write of a guest's disk, as QEMU's blklogwrites logged it outside the guest.
 //!
-//! The log is of all that the guest did, in the order in which requests were completed. Marks that
-//! the work wrote to a disk of its own stand in the same log: they say where its timed parts begin
-//! and end, and what lies between.
+//! The log is of all that the guest did, in the order in which requests were completed. The work's
+//! marks, written to a disk of their own, are in the same log: they say where its timed parts begin
+//! and end, and what is between.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};

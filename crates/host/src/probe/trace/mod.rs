@@ -62,7 +62,7 @@ pub enum TraceError {
         .0.display()
     )]
     InUse(PathBuf),
-    #[error("{0} is no name of a run")]
+    #[error("{0} is not the name of a run")]
     Run(String),
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },

@@ -1,9 +1,9 @@
 //! What the parts of a disk are, for the requests that wrote or read them.
 //!
-//! They are looked up in the file system as it is when it has been unmounted. A journal is written
-//! round and round, and Btrfs and ZFS write anything anywhere, so that of a place that was written
-//! again only the last content is there: what was there before is told from its place alone, or on
-//! ZFS from what the recorder has of it. A request that reads finds what the last before it wrote.
+//! They are looked up in the unmounted file system. A journal is written in circles, and Btrfs and
+//! ZFS write anything anywhere, so a place that was written again holds only its last content: the
+//! earlier one is told by its place alone, or on ZFS by what the recorder has of it. A read finds
+//! what the last write before it wrote.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -170,8 +170,8 @@ impl Names {
     }
 }
 
-/// What of a piece of a request is told by what was written: blocks that say themselves what they
-/// were, though something else is there by now.
+/// What the written data tells of a piece of a request: blocks that say themselves what they were,
+/// even if something else is there by now.
 fn told(map: &Map, piece: Piece, entry: &Entry, written: Option<&[u8]>) -> Vec<(Piece, bool)> {
     let offset = entry.sector.saturating_mul(SECTOR_BYTES);
     let Some(written) = written else { return vec![(piece, false)] };
@@ -185,7 +185,7 @@ fn told(map: &Map, piece: Piece, entry: &Entry, written: Option<&[u8]>) -> Vec<(
     all.map(|found| (found, !by_place.contains(&found))).collect()
 }
 
-/// What is there now says nothing of what was there before.
+/// The current content says nothing of the former.
 fn is_reused(map: &Map, what: What) -> bool {
     match what.group() {
         // Their place says what they are.

@@ -1,4 +1,4 @@
-//! A run of the program, watched by its news, and a fault done to it.
+//! A run of the program, watched by its news, and a fault injected into it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -138,7 +138,8 @@ impl<'a> Acting<'a> {
             }
         }
         self.ended.elapsed_ms = self.start.elapsed().as_millis() as u64;
-        // Why a run that was short ended is in its last words; who else has the pipe may keep it.
+        // The last words of a run tell why it ended early; another holder of the pipe may keep it
+        // open.
         self.point = None;
         let end = Instant::now() + LAST_WORDS;
         while let Ok(line) = self.news.recv_timeout(end.saturating_duration_since(Instant::now())) {
@@ -183,8 +184,8 @@ impl<'a> Acting<'a> {
         }
     }
 
-    /// What is not done at a step: at its moment, or by strace, which then lets go of all that it
-    /// traces. One fault is enough.
+    /// Faults that no step triggers: at a moment, or by strace, which then detaches from all that
+    /// it traces. One fault is enough.
     fn act_in_time(&mut self) -> Result<(), HostError> {
         let Some(point) = self.point.filter(|_| !self.ended.is_hit) else { return Ok(()) };
         match &point.when {

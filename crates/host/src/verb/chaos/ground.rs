@@ -1,5 +1,5 @@
 //! Where a campaign takes place: namespaces, a disk and a registry of its own, and somebody else's
-//! disk and file beside them. All of it goes with its process, but zram devices.
+//! disk and file beside them. All of it ends with its process, except zram devices.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
@@ -23,10 +23,10 @@ const BED_BYTES: u64 = 20 * MIB;
 /// size, which another's has not.
 const ZRAM_STEP_BYTES: u64 = 4096;
 const ZRAM_SIZES: u64 = 1021;
-/// Rules of limits, too: a campaign knows its own by an odd number of requests, of which no run of
-/// a second has so many.
+/// Likewise limits: a campaign recognises its own by an odd number of requests, beyond those of any
+/// run of a second.
 const IOPS: u64 = 200_000;
-/// What is behind the disk that is not to be touched.
+/// The image behind the disk that must not be touched.
 const STRANGER: &str = "own/stranger.img";
 const STRANGERS_BYTES: usize = 1 << 20;
 /// Left free by a disk that is full, so that not even a name fits.
@@ -45,7 +45,7 @@ pub fn start_within(words: &[String]) -> Result<Child, HostError> {
 /// The place, made.
 #[derive(Debug)]
 pub struct Ground {
-    /// A copy of this program, which nobody builds anew meanwhile.
+    /// A copy of this program, which no build replaces meanwhile.
     program: PathBuf,
     folder: PathBuf,
     /// The node of the disk that runs may erase, and what keeps it attached.
@@ -111,7 +111,7 @@ impl Ground {
         self.device.0.clone()
     }
 
-    /// Whoever asked for the campaign wants it to stop.
+    /// The campaign is asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.folder.join(super::STOP).exists()
     }
@@ -138,7 +138,7 @@ impl Ground {
         let mut file = File::create(self.disk().join("ballast"))?;
         let free_bytes = sys::free_bytes(&self.disk())?.saturating_sub(CHUNK_BYTES);
         if free_bytes > 0 {
-            // What is not there to be reserved is written below.
+            // What can't be reserved is written below.
             let _ = sys::allocate(&file, free_bytes);
         }
         file.seek(io::SeekFrom::End(0))?;

@@ -1,4 +1,4 @@
-//! What is on the machine because of a run: looked for before it and after it.
+//! What a run leaves on the machine: looked for before and after it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ impl Seen {
         }
     }
 
-    /// What is there beyond `before`, or there no more, by the promise that it breaks.
+    /// What is new since `before`, or gone, by the promise that it breaks.
     fn beyond(&self, before: &Seen) -> Vec<(Promise, String)> {
         let pairs = [
             (Promise::Processes, &self.processes, &before.processes),

@@ -1,8 +1,8 @@
 //! A campaign of faults and kills against this program's own runs.
 //!
 //! Everything is done from outside: signals, a disk that fills up, and system calls that strace(1)
-//! has fail. The program that is tried is the one that is shipped, and has nothing in it for that.
-//! A run tells its trials and steps in its news (`--progress json`), so that a fault can be aimed.
+//! makes fail. The program under test is the shipped one, with nothing built in for this. A run
+//! tells its trials and steps in its news (`--progress json`), so that a fault can be aimed.
 
 mod act;
 mod ground;
@@ -48,6 +48,8 @@ pub struct Wanted {
     pub scenes: Vec<Scene>,
     /// These points alone, where there are any.
     pub points: Vec<Point>,
+    /// Nothing but what every bed is to meet at every step, each once.
+    pub every_step: bool,
     /// Which share of all points this campaign has, from 0, and of how many: for campaigns of one
     /// seed, side by side.
     pub part: [usize; 2],
@@ -66,7 +68,7 @@ pub struct Outcome {
     pub tried: Vec<Tried>,
 }
 
-/// What is told of a campaign as it goes on.
+/// News of a campaign as it goes on.
 #[derive(Debug)]
 pub enum News<'a> {
     /// A scene's unbroken run did not succeed: it is left out.
@@ -83,6 +85,8 @@ struct Opened {
     points: std::vec::IntoIter<Point>,
     /// How many turns it lets pass after each that it takes, and how many are left of them.
     pauses: [u32; 2],
+    /// Which fault has been met at which step, where each is to be met once.
+    met: Option<BTreeSet<[String; 2]>>,
 }
 
 impl Opened {
@@ -93,10 +97,27 @@ impl Opened {
         *left = if is_passed { *left - 1 } else { *each };
         is_passed
     }
+
+    /// The next point that is not met yet.
+    fn next(&mut self) -> Option<Point> {
+        let Opened { points, met, .. } = self;
+        points.find(|point| {
+            let pair = point.of_every_step().map(|fault| [fault, point.step.clone()]);
+            !met.as_ref().zip(pair).is_some_and(|(met, pair)| met.contains(&pair))
+        })
+    }
+
+    fn note(&mut self, outcome: &Outcome) {
+        let point = &outcome.point;
+        let pair = point.of_every_step().filter(|_| outcome.is_hit);
+        if let (Some(met), Some(fault)) = (&mut self.met, pair) {
+            met.insert([fault, point.step.clone()]);
+        }
+    }
 }
 
-/// Tries points until `hear` says that it is enough, or there are none left. Whoever calls this is
-/// the first process of namespaces that [`start_within`] made.
+/// Tries points until `hear` says that it is enough, or there are none left. The caller must be the
+/// first process of namespaces that [`start_within`] made.
 pub fn campaign(
     folder: &Path,
     wanted: &Wanted,
@@ -126,8 +147,9 @@ pub fn campaign(
             opened.push_back(next);
             continue;
         }
-        let Some(point) = next.points.next() else { continue };
+        let Some(point) = next.next() else { continue };
         let outcome = attempt(&ground, point, &next.unbroken)?;
+        next.note(&outcome);
         opened.push_back(next);
         if !hear(&News::Tried(&outcome)) || ground.is_stopped() {
             break;
@@ -156,7 +178,7 @@ fn open(
 ) -> Result<Opened, HostError> {
     let ended = unbroken(ground, scene, &[])?;
     let mut known = Known {
-        steps: ended.steps.get(&point::TRIAL).cloned().unwrap_or_default(),
+        steps: ended.steps.get(&scene.trial()).cloned().unwrap_or_default(),
         calls: Calls::default(),
         elapsed_ms: ended.elapsed_ms,
     };
@@ -175,12 +197,15 @@ fn open(
     hear(&News::Opened(scene, &known.steps));
     let words = [scene.bed, scene.work];
     let seed = fsverdict_core::model::derived_seed(wanted.seed, &words, 0);
-    let points = match of_scene.is_empty() {
-        true => point::points(scene, &known, wanted.part, &mut Draws::new(seed)),
-        false => of_scene,
+    let draws = &mut Draws::new(seed);
+    let points = match (of_scene.is_empty(), wanted.every_step) {
+        (false, _) => of_scene,
+        (true, true) => point::at_every_step(scene, &known, wanted.part, draws),
+        (true, false) => point::points(scene, &known, wanted.part, draws),
     };
-    let pauses = [scene.pauses(), 0];
-    Ok(Opened { unbroken: records, points: points.into_iter(), pauses })
+    let pauses = [if wanted.every_step { 0 } else { scene.pauses() }, 0];
+    let met = wanted.every_step.then(BTreeSet::new);
+    Ok(Opened { unbroken: records, points: points.into_iter(), pauses, met })
 }
 
 fn unbroken(ground: &Ground, scene: Scene, before: &[String]) -> Result<Ended, HostError> {

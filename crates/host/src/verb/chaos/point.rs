@@ -1,6 +1,7 @@
 //! What is done to a run, and when: a point of the campaign, with a name by which it can be tried
 //! again.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use fsverdict_core::model::Draws;
@@ -15,13 +16,13 @@ pub enum Means {
     Interrupt,
     /// The kernel ends the run.
     Death,
-    /// The run stops, and goes on when it is told to.
+    /// The run stops, and goes on at SIGCONT.
     Pause,
 }
 
-/// Signals of signal(7). Not here are those that do nothing where nobody waits for them, those of a
-/// terminal that stop, PIPE, which Rust ignores, BUS and SEGV, of which its runtime bears one
-/// (library/std/src/sys/pal/unix/stack_overflow.rs), and the real-time ones.
+/// Signals of signal(7). Left out: those that do nothing unless someone waits for them, the
+/// terminal's stop signals, PIPE, which Rust ignores, BUS and SEGV, of which its runtime survives
+/// one (library/std/src/sys/pal/unix/stack_overflow.rs), and the real-time ones.
 pub const SIGNALS: [(&str, i32, Means); 20] = [
     ("KILL", libc::SIGKILL, Means::Death),
     ("INT", libc::SIGINT, Means::Interrupt),
@@ -80,7 +81,7 @@ const VICTIMS: [(&str, Victim); 4] = [
 pub enum Fault {
     /// A signal is sent, by its place in [`SIGNALS`].
     Signal(usize, Victim),
-    /// The system call fails so, or whoever makes it gets that signal: strace(1) sees to it.
+    /// The system call fails so, or its caller gets that signal: by strace(1).
     Call(String),
     /// The disk on which the run's folder lies becomes full.
     Full,
@@ -153,7 +154,7 @@ impl Point {
         }
     }
 
-    /// The name of its fault, if it is one that every step of every bed is to meet: who is killed
+    /// The name of its fault, if every step of every bed must meet it: which process is killed
     /// makes no difference there.
     pub fn of_every_step(&self) -> Option<String> {
         match &self.fault {
@@ -215,8 +216,9 @@ pub struct Known {
     pub elapsed_ms: u64,
 }
 
-/// The trial that signals are aimed at: one has ended before it, two come after.
-pub const TRIAL: u32 = 2;
+/// How many calls are drawn for each error at each step that every bed is to meet: a thread may
+/// make one more or less than it did, and then nothing is done to the first.
+const SPARE: usize = 4;
 
 /// How many of each kind come in turn: those that every bed meets at every step, kills at steps,
 /// kills at system calls, others.
@@ -227,7 +229,7 @@ const TURNS: [usize; 4] = [6, 2, 1, 1];
 pub fn points(scene: Scene, known: &Known, part: [usize; 2], draws: &mut Draws) -> Vec<Point> {
     let mut of: [Vec<Point>; 4] = Default::default();
     at_steps(scene, known, &mut of);
-    at_calls(scene, known, draws, &mut of);
+    at_calls(scene, known, 1, draws, &mut of);
     at_moments(scene, known, draws, &mut of);
     let [which, parts] = part;
     merged(of.map(|mut points| {
@@ -236,7 +238,38 @@ pub fn points(scene: Scene, known: &Known, part: [usize; 2], draws: &mut Draws) 
     }))
 }
 
+/// Those alone that every bed is to meet at every step, and for each some more that would do as
+/// well, which come when all have been tried.
+pub fn at_every_step(
+    scene: Scene,
+    known: &Known,
+    [which, parts]: [usize; 2],
+    draws: &mut Draws,
+) -> Vec<Point> {
+    let mut of: [Vec<Point>; 4] = Default::default();
+    at_steps(scene, known, &mut of);
+    at_calls(scene, known, SPARE, draws, &mut of);
+    let [every, ..] = of;
+    let mut groups: BTreeMap<_, Vec<Point>> = BTreeMap::new();
+    for point in every {
+        groups.entry((point.of_every_step(), point.step.clone())).or_default().push(point);
+    }
+    let mut groups: Vec<Vec<Point>> = groups.into_values().collect();
+    draws.shuffle(&mut groups);
+    let mut groups: Vec<_> =
+        groups.into_iter().skip(which).step_by(parts.max(1)).map(Vec::into_iter).collect();
+    let mut points = Vec::new();
+    loop {
+        let before = points.len();
+        points.extend(groups.iter_mut().filter_map(Iterator::next));
+        if points.len() == before {
+            return points;
+        }
+    }
+}
+
 fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Point>; 4]) {
+    let its = scene.trial();
     for (place, step) in known.steps.iter().enumerate() {
         let point = |fault, trial| {
             let when = When::Step(trial, place as u32 + 1);
@@ -244,22 +277,24 @@ fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Po
         };
         for which in 0..SIGNALS.len() {
             let list = if which < OF_EVERY_STEP { &mut *every } else { &mut *others };
-            list.push(point(Fault::Signal(which, Victim::Lab), TRIAL));
+            list.push(point(Fault::Signal(which, Victim::Lab), its));
         }
-        let elsewhere = [TRIAL - 1, TRIAL + 1];
+        let elsewhere = [its - 1, its + 1];
         kills.extend(elsewhere.map(|trial| point(Fault::Signal(0, Victim::Lab), trial)));
         let of_trial: &[Victim] = match scene.has_guests() {
             true => &[Victim::Machine],
             false => &[Victim::Trial, Victim::Work],
         };
-        kills.extend(of_trial.iter().map(|victim| point(Fault::Signal(0, *victim), TRIAL)));
-        others.push(point(Fault::Full, TRIAL));
+        kills.extend(of_trial.iter().map(|victim| point(Fault::Signal(0, *victim), its)));
+        others.push(point(Fault::Full, its));
     }
 }
 
+/// `each` is how many calls are drawn for an error at a step.
 fn at_calls(
     scene: Scene,
     known: &Known,
+    each: usize,
     draws: &mut Draws,
     [every, _, kills, others]: &mut [Vec<Point>; 4],
 ) {
@@ -273,7 +308,7 @@ fn at_calls(
         for error in ERRORS {
             let fit: Vec<_> = calls.iter().filter(|(name, _)| can_fail_so(name, error)).collect();
             if !fit.is_empty() {
-                every.push(point(error, fit[draws.below(fit.len())]));
+                every.extend((0..each).map(|_| point(error, fit[draws.below(fit.len())])));
             }
             others.extend(fit.into_iter().map(|it| point(error, it)));
         }
@@ -329,6 +364,8 @@ fn can_fail_so(call: &str, error: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -373,6 +410,9 @@ mod tests {
                 assert_eq!(found, 1, "{name} at {step}");
             }
         }
+        let every = at_every_step(scene, &known(), [0, 1], &mut Draws::new(7));
+        let met: BTreeSet<_> = every.iter().map(|it| (it.of_every_step(), &it.step)).collect();
+        assert_eq!((every.len(), met.len()), (steps.len() * OF_EVERY_STEP, every.len()));
         // Two campaigns of one seed have each of them once.
         let mut both = [part(7, [0, 2]), part(7, [1, 2])].concat();
         let mut all = of(7);

@@ -25,17 +25,23 @@ pub const SIMULATED: &str = "sim";
 pub const VIRTUAL: &str = "vm";
 /// The same with ZFS, whose module has to be there for the machine's kernel.
 const POOL: &str = "vm-zfs";
-/// Where kernels do that are processes: User Mode Linux.
+/// The same with kernels that are processes: User Mode Linux.
 const USER_MODE: &str = "uml";
-/// The same with layers below the file systems, of which the kernel there has more than others.
+/// The same with layers below the file systems: that kernel has more of them than others.
 const LAYERS: &str = "uml-layers";
 /// Images whose requests are held down.
 const LIMITED: &str = "limits";
 /// Images whose requests are recorded.
 const TRACED: &str = "trace";
+/// An overlay on the file systems.
+const UPON: &str = "overlay";
+/// Both trials of a round at once, in turns.
+const IN_TURNS: &str = "duet";
+/// The work that is done in turns, which takes no commands.
+const OF_TURNS: &str = "small-files";
 
 /// The beds, those of real trials first.
-const BEDS: [&str; 13] = [
+const BEDS: [&str; 15] = [
     "loop",
     "ram",
     "zram",
@@ -44,6 +50,8 @@ const BEDS: [&str; 13] = [
     "directory",
     LIMITED,
     TRACED,
+    UPON,
+    IN_TURNS,
     SIMULATED,
     USER_MODE,
     LAYERS,
@@ -89,7 +97,8 @@ pub const RECORDING: &str = include_str!("recording.calls");
 
 /// All of them: every bed with the work that counts, and every work on a loop device.
 pub fn all() -> Vec<Scene> {
-    let on_each = BEDS.iter().map(|bed| Scene { bed, work: WORKS[0].0 });
+    let of_bed = |bed: &str| if bed == IN_TURNS { OF_TURNS } else { WORKS[0].0 };
+    let on_each = BEDS.iter().map(|bed| Scene { bed, work: of_bed(bed) });
     let of_each = WORKS[1..].iter().map(|(work, _)| Scene { bed: BEDS[0], work });
     on_each.chain(of_each).collect()
 }
@@ -126,6 +135,12 @@ impl Scene {
         [VIRTUAL, POOL, USER_MODE, LAYERS].contains(&self.bed)
     }
 
+    /// The trial that signals are aimed at: a round has ended before it or its round, or a trial;
+    /// others come after. In a duet the first trial reports the steps of all.
+    pub fn trial(self) -> u32 {
+        if self.bed == IN_TURNS { 3 } else { 2 }
+    }
+
     /// Its guests are processes of ours, which a run has to be allowed.
     pub fn is_user_mode(self) -> bool {
         [USER_MODE, LAYERS].contains(&self.bed)
@@ -136,8 +151,8 @@ impl Scene {
         [VIRTUAL, POOL].contains(&self.bed)
     }
 
-    /// What is counted is the same whenever it is done again: the metrics for which that holds, of
-    /// all there are where the machine is simulated.
+    /// Whether this metric is a count that is the same in each repetition: all are if the machine
+    /// is simulated.
     pub fn counts(self, metric: &str) -> bool {
         self.bed == SIMULATED || metric == "work" && self.work == WORKS[0].0
     }
@@ -178,6 +193,7 @@ impl Scene {
         };
         let more = match self.bed {
             TRACED => "probes = [\"trace\"]",
+            IN_TURNS => "rounds = \"duet\"",
             // Its memory is a file in the campaign's own.
             USER_MODE | LAYERS => "vm = { memory = \"192M\" }",
             _ => "",
@@ -203,10 +219,13 @@ impl Scene {
             // Made by a tool that more machines have than md's and LVM's.
             LAYERS => ["flush", "write"]
                 .map(|what| format!("file_system = \"ext4\"\nlayers = [\"delay:{what}=1ms\"]")),
+            UPON => ["ext4", "ext2"]
+                .map(|name| format!("file_system = \"{name}\"\nabove = [\"overlay\"]")),
             POOL => ["zfs", "ext4"].map(|name| format!("file_system = \"{name}\"")),
             _ => ["ext4", "ext2"].map(|name| format!("file_system = \"{name}\"")),
         };
-        let sysctl = match self.is_real() {
+        // It would hold for both at once.
+        let sysctl = match self.is_real() && self.bed != IN_TURNS {
             true => "sysctl = { \"net.core.somaxconn\" = 1000 }",
             false => "",
         };

@@ -1,13 +1,13 @@
-//! What strace(1) does for the campaign: it tells the system calls of an unbroken run, by step, and
-//! makes one of them fail in another.
+//! What strace(1) does for the campaign: it lists the system calls of an undisturbed run, by step,
+//! and makes one of them fail in another run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// The calls that are failed: those by which a run changes something, or learns what it must know.
-/// strace leaves out what it or the processor does not have.
+/// The calls that we make fail: those by which a run changes something, or learns what it must
+/// know. strace leaves out calls that it or the processor does not have.
 pub const CALLS: &str = "?open,?openat,?openat2,?read,?pread64,?write,?pwrite64,?fsync,?fdatasync,\
     ?syncfs,?ioctl,?mount,?umount2,?mkdir,?mkdirat,?unlink,?unlinkat,?rmdir,?rename,?renameat,\
     ?renameat2,?fallocate,?ftruncate,?flock,?clone,?clone3,?vfork,?fork,?execve,?unshare,?setns,\
@@ -104,9 +104,8 @@ impl Counted {
     }
 }
 
-/// What strace is told: to write to `trace`, and of `call` to let the `count`-th of each process
-/// fail with an error, or have it sent a signal. As a grandchild (`-D`) it leaves the run our own
-/// child.
+/// strace's options: to write to `trace`, and to make the `count`-th `call` of each process fail
+/// with an error, or send it a signal. As a grandchild (`-D`) it leaves the run our own child.
 pub fn options(trace: &Path, fault: Option<(&str, &str, u32)>) -> Vec<String> {
     let mut words: Vec<String> =
         ["strace", "-D", "-f", "--seccomp-bpf", "-s", "32", "-o"].map(String::from).to_vec();

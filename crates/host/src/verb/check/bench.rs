@@ -23,8 +23,8 @@ use crate::probe::DeviceReader;
 use crate::sys;
 use crate::tool::{self, Answer, ToolError};
 
-/// Images are sparse: what is made in one takes some tens of megabytes for a moment. Those of a
-/// command that take more than this together are emptied.
+/// Images are sparse: a file system in one takes some tens of megabytes for a moment. If a
+/// command's images take more than this together, they are emptied.
 const ROOM_BYTES_MAX: u64 = 4 << 30;
 /// How often an image is looked at while something is made in it.
 const LOOK: Duration = Duration::from_millis(5);
@@ -56,7 +56,7 @@ impl Bench {
     /// To be called on a thread of its own: as root it gets its own mount namespace.
     pub fn new(images: &Path, target: Target) -> Result<Bench, String> {
         let root = sys::is_root();
-        // Others need what is free, too. Of a folder that is none, making an image says more.
+        // Others need free space, too. If this is no folder, making an image gives a better error.
         let free_bytes = sys::free_bytes(images).unwrap_or(0);
         let room_bytes = ROOM_BYTES_MAX.min(free_bytes / 2);
         if !root {
@@ -95,7 +95,7 @@ impl Bench {
             .map_err(failed)?
     }
 
-    /// Runs mount(8), which has to be seen by us: nothing that it is told names another device or a
+    /// Runs mount(8) in our own mount namespace: none of its arguments names another device or a
     /// file.
     fn ask_mount(&self, argv: &[String]) -> Result<Answer, ToolError> {
         tool::ask(argv, &self.folder, LIMIT)
@@ -158,7 +158,7 @@ impl Bench {
     /// Mounts `node` with the words of mount(8) in `options`.
     pub fn mount(&self, node: &str, kind: &str, options: &[String]) -> Result<Mounted, Refused> {
         let is_known = mount::takes_device(kind);
-        let refused = || format!("{kind} is no file system that is mounted from a disk");
+        let refused = || format!("{kind} is not a file system that is mounted from a disk");
         is_known.then_some(()).ok_or_else(|| Refused::Unasked(refused()))?;
         file_system::check_options(options).map_err(Refused::Unasked)?;
         if let Some(option) = file_system::panics(kind, &[], options) {
@@ -346,7 +346,7 @@ impl KernelLog {
         Some(KernelLog(file))
     }
 
-    /// What it has said since about that device or kind of file system.
+    /// What the kernel has said since about that device or kind of file system.
     fn since(mut self, node: &str, kind: &str) -> Vec<String> {
         use std::io::Read;
         let name = node.trim_start_matches("/dev/");

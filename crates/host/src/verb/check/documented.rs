@@ -1,4 +1,5 @@
-//! What can't be measured in a second: what file systems say themselves that an option gives up.
+//! What can't be measured in a second: what an option gives up by the file system's own
+//! documentation.
 //!
 //! Flushes, discards and access times are measured (`mounting`); this is for what shows only after
 //! a crash, on a broken disk, or in years, and for what can't be tried on this machine.
@@ -17,13 +18,7 @@ pub fn judge(found: &mut Checked, file_system: &str, option: Option<&str>) {
     let option = option.unwrap_or("");
     let known =
         GivenUp::by(file_system, option).or_else(|| GivenUp::by(file_system, &found.setting));
-    if let Some(it) = known {
-        found.state = match it.loses {
-            Loses::InYears => Judged::Doubtful,
-            _ => Judged::Unsafe,
-        };
-        found.advice = Some(format!("{} ({})", it.what, it.source));
-    }
+    known.into_iter().for_each(|it| say(found, it));
     let seconds = option.strip_prefix("commit=").and_then(|text| text.parse::<u64>().ok());
     let row = COMMITS.iter().find(|(kind, _)| file_system.starts_with(kind));
     if let (Some(seconds), Some((_, usual))) = (seconds, row)
@@ -35,6 +30,20 @@ pub fn judge(found: &mut Checked, file_system: &str, option: Option<&str>) {
              {usual} without it ({file_system}(5), commit)"
         ));
     }
+}
+
+fn say(found: &mut Checked, given_up: &GivenUp) {
+    found.state = match given_up.loses {
+        Loses::InYears => Judged::Doubtful,
+        _ => Judged::Unsafe,
+    };
+    found.advice = Some(format!("{} ({})", given_up.what, given_up.source));
+}
+
+/// Makes a finding of a queue's setting that was taken what the documentation says it is.
+pub fn judge_queue(found: &mut Checked) {
+    let known = GivenUp::by_queue(&found.setting).filter(|_| found.state == Judged::Ok);
+    known.into_iter().for_each(|it| say(found, it));
 }
 
 /// What the documentation says of features that are there no longer, whichever option took them.
@@ -53,6 +62,19 @@ mod tests {
         let mut found = Checked { setting: setting.into(), state, ..blank(1, "") };
         judge(&mut found, file_system, Some(option));
         found.state
+    }
+
+    #[test]
+    fn a_queue_without_flushes_is_unsafe_also_where_none_could_be_counted() {
+        for (setting, state) in [
+            ("write_cache = write through", Judged::Unsafe),
+            ("write_cache = write back", Judged::Ok),
+            ("scheduler = none", Judged::Ok),
+        ] {
+            let mut found = Checked { setting: setting.into(), state: Judged::Ok, ..blank(1, "") };
+            judge_queue(&mut found);
+            assert_eq!(found.state, state, "{setting}");
+        }
     }
 
     #[test]

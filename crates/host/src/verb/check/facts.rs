@@ -1,4 +1,4 @@
-//! What tools say, read as facts: what a made file system is, and what they complain of.
+//! Facts from tools' output: what a new file system is, and what they complain about.
 
 use std::collections::BTreeMap;
 

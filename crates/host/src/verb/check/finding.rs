@@ -5,7 +5,7 @@ use fsverdict_core::script::Choice;
 
 use super::sort::{Change, Fate};
 
-/// At most so many changes are told.
+/// At most so many changes are reported.
 const TOLD: usize = 3;
 
 /// The finding for an option by its fate. `maker` is what makes the result, for sentences.

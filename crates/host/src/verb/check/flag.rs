@@ -1,4 +1,5 @@
-//! What a disk of this machine that a file names says of itself, where a file system chooses by it.
+//! What a disk of this machine that a file names says of itself, if a file system's defaults depend
+//! on it.
 
 use std::path::Path;
 

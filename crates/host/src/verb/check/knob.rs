@@ -10,7 +10,7 @@ use fsverdict_core::model::{Checked, Judged};
 use fsverdict_core::script::Knob;
 
 use super::bench::{Bench, Disk};
-use super::{mounting, topology, writeback};
+use super::{documented, mounting, topology, writeback};
 use crate::bed;
 use crate::machine::knob;
 use crate::machine::settings::{self, Change, Setting, SettingError};
@@ -149,8 +149,8 @@ impl Changes {
         done
     }
 
-    /// Step by step backwards: what was set twice has two former values. What could not be put
-    /// back stays in the journal, for `clean`.
+    /// Step by step backwards: a knob that was set twice has two former values. What could not be
+    /// put back stays in the journal, for `clean`.
     fn put_back(&mut self) {
         let made = std::mem::take(&mut self.made);
         let failed =
@@ -232,7 +232,7 @@ fn sysctl(
         return finding(
             wish,
             Judged::Invalid,
-            format!("it is {:?} here: not of that kind", now.value),
+            format!("it is {:?} here: another kind of value", now.value),
         );
     }
     if now.value == wish.value {
@@ -375,6 +375,8 @@ impl QueueTrial<'_> {
                     .into(),
             );
         }
+        // Where no flush could be counted, or the disk had none before.
+        documented::judge_queue(&mut found);
         (found, Some(setting))
     }
 
@@ -446,7 +448,7 @@ mod tests {
         assert!(!shown(Path::new("/proc/self/comm")).unwrap().is_empty());
     }
 
-    /// What is set on a queue stays there after its device is detached.
+    /// A queue setting stays after its device is detached.
     #[test]
     #[ignore = "needs root and loop devices: run ./test"]
     fn loop_a_queue_is_left_as_it_was() {

@@ -26,7 +26,7 @@ const ITEMS: [(&str, u64); 13] = [
 ];
 
 /// What becomes of an unlimited `nofile`.
-const MOST_FILES: &str = "taken for sysctl fs.nr_open, the most that there can be";
+const MOST_FILES: &str = "taken as sysctl fs.nr_open, the maximum";
 
 /// Whether the kernel takes the limit, as prlimit(1) sets it.
 pub fn check(bench: &Bench, limit: &Limit, blank: &Checked) -> Checked {
@@ -63,9 +63,9 @@ fn tried(bench: &Bench, limit: &Limit) -> (Judged, String) {
         Err(why) => return (Judged::Invalid, why),
     };
     if limit.item == "nofile" && count.is_none() {
-        // systemd.exec(5): what it can't raise so far it raises as far as the kernel lets it
-        // (rlimit-util.c, `setrlimit_closest`). limits.conf(5) of Linux-PAM 1.5.2: "it will be set
-        // to the contents of /proc/sys/fs/nr_open instead".
+        // systemd.exec(5): a limit that it can't raise that far it raises as far as the kernel
+        // allows (rlimit-util.c, `setrlimit_closest`). limits.conf(5) of Linux-PAM 1.5.2: "it will
+        // be set to the contents of /proc/sys/fs/nr_open instead".
         match limit.by {
             LimitBy::Systemd => return (Judged::Ok, MOST_FILES.into()),
             LimitBy::Pam => return (Judged::Ok, format!("{MOST_FILES}, by Linux-PAM since 1.5.2")),
@@ -93,8 +93,8 @@ fn tried(bench: &Bench, limit: &Limit) -> (Judged, String) {
     }
 }
 
-/// Without the right to raise limits (CAP_SYS_RESOURCE) nothing is known of the value: only that of
-/// `nofile` may be one that no process may have: `files_max` is fs.nr_open (setrlimit(2)).
+/// Without the right to raise limits (CAP_SYS_RESOURCE) a value can't be judged; but one of
+/// `nofile` may be more than any process may have: `files_max` is fs.nr_open (setrlimit(2)).
 fn refusal(item: &str, count: Option<u64>, files_max: Option<u64>, said: &str) -> Judged {
     let is_over = || count.is_none_or(|count| files_max.is_none_or(|most| count > most));
     let is_invalid = item == "nofile" && is_over();

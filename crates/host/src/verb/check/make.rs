@@ -63,7 +63,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// Of a file system that is not among [`KINDS`], mkfs's own words are compared.
+/// For a file system that is not among [`KINDS`], mkfs's own output is compared.
 const ANY: Kind =
     Kind { name: "", shows: &[], tells: true, force: &[], dry: &[], rest: &[], lists: &[] };
 
@@ -164,7 +164,7 @@ impl Maker<'_> {
     fn plain(&self, blank: &Checked) -> Checked {
         let said = match self.make(&[]) {
             // Not what is called without options: `tune2fs /dev/sdb`.
-            Ok(_) if self.is_tuner() => (Judged::Redundant, "it is asked for nothing".into()),
+            Ok(_) if self.is_tuner() => (Judged::Redundant, "nothing is asked of it".into()),
             Ok(_) => (Judged::Ok, "done, with nothing but defaults".into()),
             Err(Refused::Said(text)) => (Judged::Invalid, text),
             Err(Refused::Unasked(text)) => (Judged::NotTried, text),
@@ -269,7 +269,7 @@ impl Maker<'_> {
         }
         if let [program, ..] = shows {
             let mut words: Vec<String> = shows.iter().map(ToString::to_string).collect();
-            // Of a large disk its thousands of groups would take seconds to print.
+            // The thousands of groups of a large disk would take seconds to print.
             let is_brief = *program == "dumpe2fs" && self.size_bytes > GROUPS_BYTES_MAX;
             words.extend(is_brief.then(|| "-h".to_string()));
             words.push(disks[0].node());
@@ -280,7 +280,7 @@ impl Maker<'_> {
             read_facts(&answer.stdout, &disks, &mut facts);
         }
         if let Some(done) = done.filter(|_| !self.is_tuner() && self.kind().dry.is_empty()) {
-            // Rounded, for a few blocks more or less are no setting's doing.
+            // Rounded, because no setting causes a few blocks more or less.
             let written = (done.write_bytes + (8 << 20)) >> 24 << 24;
             #[expect(clippy::cast_precision_loss, reason = "it is shown to three figures")]
             facts.insert("written by mkfs".into(), Unit::Bytes.format(written as f64));

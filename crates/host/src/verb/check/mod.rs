@@ -5,8 +5,8 @@
 //! that name other devices or files are not tried; its lines are read and never run. There is no
 //! list of good and bad options: a verdict comes from leaving an option out, giving it alone and
 //! giving its opposite (`sort`), and from counting flushes, discards and access times (`mounting`).
-//! What shows only after a crash is told from the manuals (`documented`), and of a disk that is
-//! mounted what it says of itself (`flag`).
+//! What shows only after a crash comes from the manuals (`documented`), and facts about a mounted
+//! disk from what it says of itself (`flag`).
 
 mod bench;
 mod documented;
@@ -41,7 +41,7 @@ pub use target::{Stripe, Target};
 /// Tries everything that `script` asks for, for a disk like `target`; images go to the folder
 /// `images` and have no names. An error says why nothing at all can be tried.
 pub fn check(script: &Script, images: &Path, target: Target) -> Result<Vec<Checked>, String> {
-    // On a thread of its own, for the mount namespace that it gets is not for the others.
+    // On a thread of its own, so that the others keep their mount namespace.
     std::thread::scope(|scope| {
         let check = || Ok(check_all(&Bench::new(images, target)?, script));
         let thread = std::thread::Builder::new().spawn_scoped(scope, check);
@@ -54,7 +54,7 @@ fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
     let mut findings = Vec::new();
     let mut tables = partition::Tables::new(bench);
     let mut made: Vec<(&Call, Vec<Choice>)> = Vec::new();
-    // Those that make come first: what is mounted is what they make, wherever they stand.
+    // Calls that make file systems come first, wherever they are: mounts are of what they make.
     for (written, call) in calls(script) {
         let (found, accepted) = make::check(bench, call, &blank_of(written));
         findings.extend(found);
@@ -88,7 +88,7 @@ fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
     findings
 }
 
-/// Of a whole line, by its first word.
+/// For a whole line, by its first word.
 fn told(state: Judged, why: &str, blank: Checked) -> Checked {
     let setting = blank.command.split([' ', ',']).next().unwrap_or("").into();
     Checked { setting, state, said: Some(why.into()), ..blank }

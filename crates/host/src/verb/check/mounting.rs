@@ -210,12 +210,13 @@ impl Mounter<'_> {
             .map(|choice| choice.to_string())
             .collect();
         let list = taken.join(" or ");
-        (!taken.is_empty())
-            .then(|| format!("it is for when it is made: mkfs.{} {list} (tried)", self.kind))
+        (!taken.is_empty()).then(|| {
+            format!("it is set when the file system is made: mkfs.{} {list} (tried)", self.kind)
+        })
     }
 }
 
-/// Of several lines of the kernel's those that name the option, if any does.
+/// Of the kernel's lines those that name the option, if any does.
 fn of_option(said: &str, key: &str) -> String {
     let Some(lines) = said.strip_prefix("the kernel: \"") else { return said.into() };
     let lines: Vec<&str> = lines.trim_end_matches('"').split("; ").collect();
@@ -283,7 +284,7 @@ fn shown(mounted: &Mounted) -> Facts {
         .collect()
 }
 
-/// What it does. Nothing is told where nothing could be tried: on a read-only mount.
+/// What it does. No facts if nothing could be tried, as on a read-only mount.
 fn behaviour(disk: &Disk, at: &Path, patience: Duration) -> Facts {
     let mut facts = Facts::new();
     let mut tell = |name: &str, value: io::Result<String>| {

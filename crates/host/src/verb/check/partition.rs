@@ -123,7 +123,7 @@ fn judged(blank: &Checked, starts: &[(u32, u64)], said: &str, device: &str) -> C
         return Checked { said: Some(said), ..blank.clone() };
     };
     let quoted = if said.is_empty() { String::new() } else { format!("; {said}") };
-    let said = format!("partition {number} begins at {start} B, no multiple of 1 MiB{quoted}");
+    let said = format!("partition {number} begins at {start} B, not a multiple of 1 MiB{quoted}");
     Checked {
         state: Judged::Doubtful,
         said: Some(said),
@@ -177,7 +177,7 @@ mod tests {
         let state = |start| judged(&blank, &[(1, start)], "", "").state;
         assert_eq!([state(1 << 20), state(34 * 512)], [Judged::Ok, Judged::Doubtful]);
         let advice = |start| judged(&blank, &[(1, start)], "", "").advice.unwrap();
-        assert!(advice(34 * 512).contains("reads and two writes"));
+        assert!(advice(34 * 512).contains("a read and two writes"));
         assert!(advice(4096).contains("don't straddle"));
     }
 }

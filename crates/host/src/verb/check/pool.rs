@@ -1,4 +1,4 @@
-//! Properties of ZFS. They are not tried, for few kernels have it: its manual is asked.
+//! Properties of ZFS. They are not tried, because few kernels have ZFS: its manual is asked.
 
 use fsverdict_core::model::{Bytes, Checked, Judged};
 use fsverdict_core::script::{Call, Choice};
@@ -46,7 +46,7 @@ fn finding(call: &Call, choice: &Choice, blank: &Checked) -> Checked {
         (found.state, found.said) = (Judged::Invalid, Some(refused));
         return found;
     }
-    found.said = Some("ZFS is not tried, but held against its manual".into());
+    found.said = Some("ZFS settings are not tried, only compared with the manual".into());
     documented::judge(&mut found, "zfs", Some(option));
     if name == "ashift" {
         sectors(&mut found, value, call.devices.first());

@@ -35,7 +35,7 @@ pub enum Fate {
     Changes(Vec<Change>),
     /// The others are refused without it.
     Needed,
-    /// What it asks for comes out without it too.
+    /// The result is the same without it: it asks for the default.
     Default,
     /// It would make a difference alone, but this other one decides.
     Overridden(Option<String>),
@@ -92,8 +92,8 @@ fn refusals(choices: &[Choice], make: Try) -> Vec<Option<Refused>> {
         refusals[*only] = Some(said);
         return refusals;
     }
-    // Several are wrong, or two don't go together: the options are added one list at a time, for
-    // some need each other (sunit and swidth), and those of a refused list one at a time.
+    // Several are wrong, or two don't go together: the options are added one list at a time,
+    // because some need each other (sunit and swidth), and those of a refused list one at a time.
     let mut kept: Vec<Choice> = Vec::new();
     let numbered: Vec<(usize, &Choice)> = choices.iter().enumerate().collect();
     for list in numbered.chunk_by(|a, b| a.1.group == b.1.group) {

@@ -1,4 +1,4 @@
-//! Options of mkfs that lay data out for a RAID's stripes, where there is none, or another.
+//! Options of mkfs that lay data out for a RAID's stripes, if there is none, or another.
 
 use fsverdict_core::script::{Choice, argv};
 

@@ -8,7 +8,7 @@ use super::topology;
 
 /// The size of an image where nothing is known of the target.
 pub const USUAL_BYTES: u64 = 4 << 30;
-/// What is refused on an image of [`USUAL_BYTES`] is tried on one of this size.
+/// A refusal on an image of [`USUAL_BYTES`] is tried again on one of this size.
 pub const LARGE_BYTES: u64 = 1 << 40;
 
 /// A RAID's stripe.
@@ -25,7 +25,7 @@ impl std::str::FromStr for Stripe {
 
     /// As mkfs.xfs(8) has it: `su=64k,sw=4`.
     fn from_str(text: &str) -> Result<Stripe, String> {
-        let wrong = || format!("{text:?} is no stripe: write su=64k,sw=4");
+        let wrong = || format!("{text:?} is not a stripe: write su=64k,sw=4");
         let value = |name: &str| {
             let mut pairs = text.split(',').filter_map(|pair| pair.split_once('='));
             pairs.find(|(key, _)| *key == name).map(|(_, value)| value)

@@ -1,4 +1,4 @@
-//! What the device that a file names says of itself, where this machine has it. Only read.
+//! What the device that a file names says of itself, if this machine has it. Only read.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct Topology {
     pub physical_bytes: u64,
 }
 
-/// That of the device at `word`; of a plain disk if it is not one of this machine.
+/// That of the device at `word`, or of a plain disk if this machine has no such device.
 pub fn of(word: &str) -> Topology {
     let read = |file: &str| queue(word).and_then(|q| fs::read_to_string(q.join(file)).ok());
     let number = |file: &str| read(file).and_then(|text| text.trim().parse().ok());

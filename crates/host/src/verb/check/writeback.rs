@@ -41,7 +41,7 @@ pub fn judge(findings: &mut [Checked], wishes: &[(&str, &str)]) {
         }
     }
     if let Some((place, 0)) = last("vm.dirty_writeback_centisecs") {
-        let said = "nothing is written any more because it is old: periodic writeback is off";
+        let said = "dirty data is no longer written when it gets old: periodic writeback is off";
         let advice = "what no program syncs may be lost however long ago it was written (kernel, \
                       admin-guide/sysctl/vm, dirty_writeback_centisecs); 500 is the default";
         change(&mut findings[place], Judged::Unsafe, said.into(), advice);
@@ -53,7 +53,7 @@ fn current(name: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// What is refused, or undone by another line, stays so.
+/// A line that is refused, or undone by another, stays so.
 fn change(found: &mut Checked, state: Judged, said: String, advice: &str) {
     if matches!(found.state, Judged::Ok | Judged::Redundant | Judged::NotTried) {
         (found.state, found.said, found.advice) = (state, Some(said), Some(advice.into()));

@@ -1,10 +1,9 @@
-//! Page faults of a command and all that it starts, while it is recorded: by them pages of mapped
-//! files come into its memory, which no call tells.
+//! Page faults of a command and all that it starts, while it is recorded: they bring pages of
+//! mapped files into its memory, which no call shows.
 //!
 //! The kernel's tracepoints tell which page it was and whether it was to be written
-//! (arch/x86/mm/fault.c); they need root. Where there are none, perf's own event tells the page
-//! alone, which a user may see of their own programs where `kernel.perf_event_paranoid` is 2 at
-//! most.
+//! (arch/x86/mm/fault.c); they need root. Without them, perf's own event tells only the page; users
+//! may see it for their own programs if `kernel.perf_event_paranoid` is at most 2.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +21,7 @@ use super::nameless::nameless;
 use crate::machine::tracing;
 use crate::sys::{self, Counted, Events, Told};
 
-/// Faults in a program, and of the kernel for it: of what a call reads or writes.
+/// Faults in a program, and in the kernel for it, on the memory that a call reads or writes.
 const TRACEPOINTS: [&str; 2] = ["exceptions/page_fault_user", "exceptions/page_fault_kernel"];
 
 /// A page fault is one of writing: arch/x86/include/asm/trap_pf.h, `X86_PF_WRITE`.
@@ -85,8 +84,7 @@ struct Kept {
 }
 
 impl Seen {
-    /// From now on; what is seen is kept in `folder`. Where nothing can be seen or kept, nothing
-    /// is.
+    /// From now on; what is seen is kept in `folder`. If nothing can be seen or kept, nothing is.
     pub fn begin(folder: &Path) -> Seen {
         let over = Arc::new(AtomicBool::new(false));
         let begun = ways().into_iter().find_map(|way| Some((rings(&way)?, way)));
@@ -103,8 +101,8 @@ impl Seen {
         Seen { faults, over, reader }
     }
 
-    /// No more is to be seen: all that was, in the order of time, by the clock of the time of day;
-    /// and how many there was no room for.
+    /// Stops. Returns all that was seen, in the order of time, by the time of day; and how many
+    /// faults there was no room for.
     pub fn end(mut self) -> io::Result<(Series, u64)> {
         self.over.store(true, Ordering::Relaxed);
         let Some(reader) = self.reader.take() else { return Ok((Series::default(), 0)) };
@@ -176,7 +174,7 @@ fn keep(
         sys::wait_for_any(&waits, PATIENCE_MS)?;
     }
     for file in &mut files {
-        // What it holds yet, at the least.
+        // At least what it still holds.
         lost += u64::from(file.flush().is_err());
     }
     Ok(Kept { files: files.into_iter().map(|file| file.into_parts().0).collect(), lost })

@@ -24,9 +24,8 @@ use crate::tool::{self, ToolError};
 use faults::Seen;
 pub use rings::Rings;
 
-/// What strace is told. It stops a thread at the calls below and at no others (`--seccomp-bpf`),
-/// and reads the names of files whole, but of data no more than what an access control list of 16
-/// entries has.
+/// strace's options. It stops a thread only at the calls below (`--seccomp-bpf`), and reads names
+/// of files whole, but no more data than an access control list of 16 entries has.
 const OPTIONS: [&str; 11] = [
     "-f",
     "--seccomp-bpf",
@@ -72,8 +71,8 @@ pub enum RecordError {
     )]
     NotAllowed(String),
     #[error(
-        "the command made no call on a file below {0}: name its data folder by --below, and have \
-         the command end by itself"
+        "the command made no call on a file below {0}: name its data folder with --below, and use \
+         a command that ends by itself"
     )]
     Nothing(String),
 }
@@ -169,7 +168,7 @@ fn read(watch: &mut Watch, trace: &Trace, seen: Seen, rings: rings::Seen) -> io:
 struct Trace(PathBuf);
 
 impl Trace {
-    /// Among the temporary files, for the command is not to meet it. Nobody else may read it:
+    /// Among the temporary files, so that the command does not meet it. Nobody else may read it:
     /// strace writes the beginnings of data there.
     fn new() -> Result<Trace, RecordError> {
         let folder = std::env::temp_dir();
@@ -220,8 +219,8 @@ fn tried(trace: &Trace) -> Result<u64, RecordError> {
     Ok(recording::tracer_ns(lines.iter().map(String::as_str)).unwrap_or(0))
 }
 
-/// Every path by which a command may name a folder, with the folder's number: as it is, and as it
-/// was typed. A folder within another is that one's.
+/// Every path by which a command may name a folder, with the folder's number: its real path, and as
+/// it was typed. A folder within another gets that one's number.
 fn folders(
     below: &[PathBuf],
     working_directory: &Path,
@@ -263,11 +262,11 @@ fn text(path: PathBuf) -> String {
     text_of(path.into_os_string().into_vec())
 }
 
-/// What there is in the folders, but for the trace; one that is gone has nothing.
+/// The content of the folders, except the trace; a folder that is gone has none.
 fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>, RecordError> {
     let (mut found, mut seen) = (Vec::new(), None);
     for (path, number) in folders.iter().filter(|(path, _)| is_real(path)) {
-        // Of a folder's several paths one is enough.
+        // One of a folder's several paths is enough.
         if seen.replace(*number) != Some(*number) {
             look(Path::new(path), &mut found)?;
         }
@@ -277,7 +276,7 @@ fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>,
     Ok(found)
 }
 
-/// What there is in a folder: itself, and what is above first. What goes meanwhile was not there.
+/// The content of a folder, with itself, parents first. What goes meanwhile counts as not there.
 fn look(folder: &Path, found: &mut Vec<Found>) -> Result<(), RecordError> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

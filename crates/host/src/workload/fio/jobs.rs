@@ -1,5 +1,5 @@
 //! What a fio job says, as fio itself reads it: spellings, includes, variables and defaults are
-//! fio's affair.
+//! left to fio.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ const WAITS: [&str; 1] = ["wait_for"];
 /// Options with which a job may end before it has written all of its size.
 const ENDED_EARLY: [&str; 6] =
     ["runtime", "timeout", "time_based", "io_size", "io_limit", "number_ios"];
-/// How those begin with which its size is not that of its files, these are not there all at once,
-/// or may be compressed or deduplicated.
+/// How options begin with which a job's size is not that of its files, or the files are not all
+/// there at once, or may be compressed or deduplicated.
 const OTHER_FILES: [&str; 10] = [
     "filesize",
     "fill_",
@@ -73,12 +73,12 @@ struct Value {
 }
 
 impl Job {
-    /// An option's value; of one without a value "1".
+    /// An option's value; "1" for one without a value.
     pub fn text(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(|value| value.text.as_str())
     }
 
-    /// A number as fio took it; of a time that is in microseconds.
+    /// A number as fio took it; for a time, in microseconds.
     pub fn number(&self, option: &str) -> Option<i64> {
         self.options.get(option)?.number
     }
@@ -97,7 +97,7 @@ impl Job {
         self.text("ioengine").unwrap_or("psync")
     }
 
-    /// How long after the others it begins; of a range, as fio reads one, the start.
+    /// How long after the others it begins; for a range, its start, as fio reads it.
     pub fn delay_ns(&self) -> u64 {
         self.number("startdelay").map_or(0, |us| us.unsigned_abs().saturating_mul(1000))
     }
@@ -107,7 +107,7 @@ impl Job {
         ["ramp_time", "ramp_size"].iter().any(|it| self.number(it).is_some_and(|it| it > 0))
     }
 
-    /// What it counts as bytes is none.
+    /// The bytes that it counts are not moved.
     pub fn moves_nothing(&self) -> bool {
         MOVE_NOTHING.contains(&self.engine())
     }
@@ -133,8 +133,8 @@ impl Job {
         self.text("stats") != Some("0")
     }
 
-    /// It begins the next request as soon as one is done. Of a sync at the end fio tells no
-    /// latency.
+    /// It begins the next request as soon as one is done. fio reports no latency of a sync at the
+    /// end.
     pub fn is_closed(&self) -> bool {
         !self.has_any(&PACED) && !self.is_on("end_fsync") && !self.is_on("fsync_on_close")
     }
@@ -156,8 +156,8 @@ impl Job {
         self.text("rw").is_some_and(|mode| mode.contains("write") || mode.contains("rw"))
     }
 
-    /// fio lays its files out whole before the work: what is read or overwritten, and what an
-    /// engine can't make longer (filesetup.c, `extend_file`; of local files that is mmap alone).
+    /// fio lays its files out whole before the work: files that are read or overwritten, and those
+    /// that an engine can't extend (filesetup.c, `extend_file`; for local files only mmap).
     fn is_laid_out(&self) -> bool {
         self.reads() || self.writes() && (self.is_on("overwrite") || self.engine() == "mmap")
     }
@@ -169,7 +169,7 @@ impl Job {
         if !OF_FILES.contains(&self.engine()) || self.has_any(&OTHER_FILES) || !is_whole {
             return None;
         }
-        // Of a share of the disk fio has a number below zero.
+        // fio has a number below zero for a share of the disk.
         let bytes = u64::try_from(self.number("size")?).ok()?;
         // Those that have no name for their file have one each.
         let files = match self.text("filename") {
@@ -192,8 +192,8 @@ pub fn least_bytes(jobs: &[Job]) -> u64 {
     files.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
 }
 
-/// Whether files have to be there before the work begins: what is laid out, and not what an earlier
-/// job writes.
+/// Whether files have to be there before the work begins: those that are laid out, but not those
+/// that an earlier job writes.
 pub fn need_files(jobs: &[Job]) -> bool {
     let is_written_before = |job: &Job| {
         let wrote = |it: &Job| {
@@ -246,7 +246,7 @@ pub fn read(said: &str, files: &[String]) -> Result<Vec<Job>, HostError> {
     Ok(jobs)
 }
 
-/// The jobs as their own text tells: of includes, variables and other spellings it knows nothing.
+/// The jobs by their own text, without includes, variables and other spellings.
 pub fn written(options: Vec<(String, String)>) -> Vec<Job> {
     let (mut global, mut jobs, mut stage) = (BTreeMap::new(), Vec::<Job>::new(), 0);
     let mut is_global = true;
@@ -290,7 +290,7 @@ struct Heard {
     files: usize,
     /// The next job is the first of another job file.
     behind_barrier: bool,
-    /// What is said of options are fio's own defaults.
+    /// The options are fio's own defaults.
     by_default: bool,
     /// The last it said is that it initialises options.
     inits: bool,
@@ -304,9 +304,9 @@ impl Heard {
         }
         let is_of_engine = std::mem::replace(&mut self.inits, event == "init options");
         if event == "filling default options" && !is_of_engine {
-            // Before every job file but the first: what held for all of the one before ends there
-            // (init.c, `fill_def_thread`). Before those of an engine that is named on the command
-            // line its options are initialised (init.c, `ioengine_load`): the job goes on there.
+            // Before every job file but the first: the globals of the one before end there (init.c,
+            // `fill_def_thread`). Also for an engine named on the command line, after its options
+            // are initialised (init.c, `ioengine_load`): there the job goes on.
             self.global.clear();
             (self.in_job, self.by_default) = (false, true);
         } else if let Some(path) = event.strip_prefix("Parsing ini file ") {

@@ -60,9 +60,9 @@ const WINDOW_MS_DEFAULT: u64 = 500;
 enum FioError {
     #[error("job file {path}: {source}")]
     JobFile { path: String, source: std::io::Error },
-    #[error("{0} is no fio job: give a text file of at most 1 MiB")]
+    #[error("{0} is not a fio job: give a text file of at most 1 MiB")]
     NoJobFile(String),
-    #[error("--{0} is no part of a fio job: leave it out")]
+    #[error("--{0} is not part of a fio job: leave it out")]
     NoJob(String),
     #[error(
         "the fio job names {option}={value}, outside the file system under test: give it a \
@@ -71,8 +71,8 @@ enum FioError {
     )]
     Outside { option: String, value: String, folder: String },
     #[error(
-        "its jobs run one after the other, and which of them to judge does not show: name a \
-         metric, such as {0}_iops"
+        "its jobs run one after the other, so it is unclear which to judge: name a metric, such as \
+         {0}_iops"
     )]
     Unnamed(String),
 }

@@ -75,9 +75,9 @@ impl Reported {
         self.apart().into_iter().chain(mixed)
     }
 
-    /// How long it took. Directions run side by side, but what a job wrote is verified after it is
-    /// written, which is time of its reads alone (fio's backend.c, `thread_main`). The whole time
-    /// of a thread is in a sum over all (stat.c, `sum_thread_stats`), of which the mean is taken.
+    /// How long it took. Directions run in parallel, but a job verifies what it wrote after the
+    /// writes, which counts as time of its reads only (fio's backend.c, `thread_main`). A thread's
+    /// whole time is in a sum over all (stat.c, `sum_thread_stats`), so we take the mean.
     fn runtime_ms(&self) -> u64 {
         let longest = self.directions().map(|(_, it)| it.runtime).max().unwrap_or(0);
         longest.max(self.job_runtime / self.threads.max(1))
@@ -218,8 +218,8 @@ pub fn parse(path: &Path, jobs: &[Job], window_ms: Option<u64>) -> Result<Figure
     Ok(figures)
 }
 
-/// The figures of all jobs, and where there are several those of each. What did not run at once is
-/// not added up, but for the bytes that the device has to move.
+/// The figures of all jobs, and if there are several those of each. Jobs that did not run at once
+/// are not added up, except the bytes that the device has to move.
 fn of_all(mut reported: Vec<Reported>, jobs: &[Job]) -> Figures {
     count_threads(&mut reported, jobs);
     // Clones of a job (numjobs) are reported one by one, under the same name.

@@ -28,12 +28,12 @@ pub fn logs(output: &Path) -> Vec<String> {
 }
 
 /// Enters what the log says of the turns into `record`, whose times and figures are those of its
-/// turns from then on. What fio itself says of rates is left out: its clock went on between them.
+/// turns from then on. fio's own rates are left out: its clock went on between them.
 pub fn enter(log: &Path, taken: Taken, record: &mut PhaseRecord) -> Result<(), HostError> {
     let file = left::open(log).map_err(|error| format!("fio's log {}: {error}", log.display()))?;
     let file = BufReader::new(file.take(left::LOG_BYTES));
     let counted = Counted::read(file, &taken.spans_ms)?;
-    // A line for each operation: of a minute it may be more than the run keeps of all else.
+    // A line for each operation: a minute's may be larger than all else that the run keeps.
     fs::remove_file(log)?;
     let mut turns = taken.turns;
     turns.straddling = counted.straddling;
@@ -67,7 +67,7 @@ impl Counted {
     /// latency in nanoseconds, direction), in whatever order, of turns that began and ended then.
     ///
     /// An operation belongs to the turn in which fio saw that it was done. fio sees nothing while
-    /// it stands still, so that only what two clocks differ by lies beside a turn.
+    /// it is stopped, so an operation lies outside the turns only by the difference of two clocks.
     fn read(log: impl BufRead, spans_ms: &[[u64; 2]]) -> Result<Counted, HostError> {
         let mut counted = Counted { operations: vec![0; spans_ms.len()], ..Counted::default() };
         for line in log.lines() {

@@ -1,10 +1,10 @@
-//! The work's directory, out of which no path of a recording leads.
+//! The work's directory, which no path of a recording leads out of.
 //!
-//! A recording is data, and may be a stranger's. What its links lead to shows only when they are
-//! used: a link that stays inside leads out once it is renamed further up. So no path is looked at
-//! here; the kernel ends each of them at the directory. Either that is the root of the threads that
-//! make the calls, which is why these cost what they would elsewhere. Or, without the right to
-//! change the root, each path is resolved first and the call made on what it has led to.
+//! A recording is data, and may be a stranger's. Where its links lead shows only when they are
+//! used: a link that stays inside leads out once it is renamed further up. So no path is checked
+//! here; the kernel confines each of them to the directory. Either that is the root of the threads
+//! that make the calls, so that calls cost the same as elsewhere. Or, without the right to change
+//! the root, each path is resolved first and the call made on the result.
 
 use std::ffi::{CStr, CString, NulError};
 use std::fs::File;
@@ -52,8 +52,8 @@ impl Folder {
         Ok(Folder { path: path.into(), directory, way })
     }
 
-    /// Does `work` with all paths ending in the directory, and with modes as they are given: those
-    /// of this thread, and of the ones that it starts.
+    /// Does `work` with all paths confined to the directory, and with modes as given, for this
+    /// thread and the ones that it starts.
     pub fn keep<T>(&self, work: impl FnOnce(&Beneath<'_>) -> T) -> io::Result<T> {
         let (directory, way) = (self.directory.as_fd(), self.way);
         let changed = (way == Way::Root).then(|| ChangedRoot::enter(directory)).transpose()?;
@@ -111,8 +111,8 @@ impl Beneath<'_> {
         self.directory
     }
 
-    /// What the rest of a path is to be looked up in: the directory, or, at the end of the steps,
-    /// one below.
+    /// Where to look up the rest of a path: in the directory, or, at the end of the steps, in one
+    /// below.
     #[inline]
     fn near<T>(
         &self,

@@ -1,5 +1,5 @@
-//! What a replay lacks: calls that could not be recorded, and files that are not as the application
-//! left them. Contents, owners, times and attributes are never the application's.
+//! Where a replay differs: calls that could not be recorded, and files that are not as the
+//! application left them. Contents, owners, times and attributes never are.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Recordings of a stranger's that try to get out of their folder: each way out with each harm.
+//! Recordings by a stranger that try to get out of their folder: each way out with each harm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -37,8 +37,8 @@ fn place(path: &str) -> u32 {
     PATHS.iter().position(|it| *it == path).unwrap() as u32
 }
 
-/// An escape: what is laid out, the calls that open the way, and the names that are then outside: a
-/// file's that is there, and one that is not.
+/// An escape: what is laid out, the calls that open the way, and two names that are then outside:
+/// of a file that is there, and of one that is not.
 struct Escape {
     name: &'static str,
     laid: Vec<Entry>,

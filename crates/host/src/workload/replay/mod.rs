@@ -2,11 +2,12 @@
 //!
 //! What was there before the first call is laid out beforehand. Each thread of the recording is one
 //! of ours, and makes its calls one after the other; before a call it waits for the calls of other
-//! threads that the recording names, and, where it is paced, as long as the application did.
+//! threads that the recording names, and, if the replay is paced, as long as the application
+//! waited.
 //!
-//! A latency is one call's, without what it has waited for. Every call must give what it gave when
-//! it was recorded: as many bytes, the same place, the same error. What only tells file systems
-//! apart is not compared: how many bytes of a directory come at once, attributes that were there
+//! A latency is one call's, without what it has waited for. Every call must give the recorded
+//! result: as many bytes, the same place, the same error. Results that just differ between file
+//! systems are not compared: how many bytes of a directory come at once, attributes that were there
 //! before.
 //!
 //! - A program's page faults are copies between the mapping and a buffer, which the kernel makes.
@@ -74,7 +75,7 @@ enum ReplayError {
     )]
     Memory { needed_bytes: u64, available_bytes: u64 },
     #[error(
-        "it begins with files of {}, and {} are free: take a larger place for it",
+        "it begins with files of {}, and {} are free: use a larger bed",
         Unit::Bytes.format(*needed_bytes as f64), Unit::Bytes.format(*free_bytes as f64)
     )]
     Room { needed_bytes: u64, free_bytes: u64 },
@@ -99,7 +100,7 @@ enum ReplayError {
     #[error("its turns: {0}")]
     InTurns(#[from] io::Error),
     #[error(
-        "{count} of {calls} calls did not give what they gave when they were recorded; the first: \
+        "{count} of {calls} calls gave something else than when they were recorded; the first: \
          {first}"
     )]
     Differs { count: u64, calls: usize, first: String },
@@ -358,7 +359,7 @@ fn expected(call: &Call) -> Result<Expected, String> {
             | Action::AdviseMap { .. },
             _,
         ) => Expected::Anything,
-        // Of one that was there before nobody knows.
+        // For one that was there before the result is unknown.
         (Action::SetAcl { entries, .. }, _) if entries.is_empty() => Expected::Anything,
         (_, Gave::Error(name)) => Expected::Error(words::error(name)?),
         (
@@ -376,16 +377,16 @@ fn expected(call: &Call) -> Result<Expected, String> {
 }
 
 impl Prepared {
-    /// Does it. Calls that did not give what they gave when they were recorded are an error: what
-    /// was measured is something else.
+    /// Does it. Calls with other results than in the recording are an error: something else was
+    /// measured.
     fn run(&mut self) -> Result<Done, ReplayError> {
         let work_ns = self.go_on(self.recording.calls.len())?;
         self.check()?;
         Ok(self.summed(work_ns, None))
     }
 
-    /// Does it in turns, each of which has as many calls, by the order in which they ended when
-    /// they were recorded: a call waits only for earlier ones, so that none waits for a later turn.
+    /// Works in turns of equally many calls, in the order in which they ended when recorded: a call
+    /// waits only for earlier ones, so that none waits for a later turn.
     fn run_in_turns(&mut self, relay: &Relay, devices: &[Device]) -> Result<Done, ReplayError> {
         let all = self.recording.calls.len();
         let turns = relay::shares(all as u64);

@@ -81,7 +81,7 @@ pub struct Worker {
 
 impl Worker {
     /// The timed loop, over its calls before the one with the number `end`: nothing is allocated,
-    /// formatted or logged in it. It goes on after a difference, for others wait for its calls.
+    /// formatted or logged in it. It goes on after a difference, because others wait for its calls.
     pub fn go_on(&mut self, end: usize, shared: &Shared, beneath: &Beneath<'_>) {
         let calls = std::mem::take(&mut self.calls);
         let mine = calls.iter().enumerate().skip(self.next);

@@ -17,8 +17,8 @@ impl Progress {
     /// One more call is done.
     #[inline]
     pub fn advance(&self) {
-        // Whoever waits has said so before it has looked at the count, and we count before we look
-        // whether anybody waits: one of the two sees the other.
+        // A waiter says so before it looks at the count, and we count before we look for waiters:
+        // one of the two sees the other.
         self.done.fetch_add(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,5 +1,5 @@
 //! Whether there is room for a replay: looked at before anything is laid out, allocated or started,
-//! for a recording may claim anything.
+//! because a recording may claim anything.
 
 use std::fs;
 

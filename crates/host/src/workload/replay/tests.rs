@@ -256,7 +256,7 @@ fn a_call_that_gives_something_else_is_told() {
     for (calls, says) in [
         (
             vec![open(NEW, "O_RDONLY", 0), call(Action::Close { handle: 0 }, Gave::Value(0))],
-            "2 of 2 calls did not give what they gave when they were recorded; the first: call 1, \
+            "2 of 2 calls gave something else than when they were recorded; the first: call 1, \
              open 0/new: No such file or directory (os error 2) instead of 3",
         ),
         (
@@ -264,12 +264,12 @@ fn a_call_that_gives_something_else_is_told() {
                 open(OLD, "O_RDONLY", 0),
                 call(Action::Read { handle: 0, bytes: 9999 }, Gave::Value(9999)),
             ],
-            "1 of 2 calls did not give what they gave when they were recorded; the first: call 2, \
+            "1 of 2 calls gave something else than when they were recorded; the first: call 2, \
              read 0/old: 5000 instead of 9999",
         ),
         (
             vec![call(Action::Mkdir { path: NEW, mode: 0o700 }, error("EEXIST"))],
-            "1 of 1 calls did not give what they gave when they were recorded; the first: call 1, \
+            "1 of 1 calls gave something else than when they were recorded; the first: call 1, \
              mkdir 0/new: 0 instead of EEXIST",
         ),
         (

@@ -1,7 +1,7 @@
-//! Building the module of OpenZFS: in a root of its own, made of what Debian would install to build
-//! it for that kernel: the kernel's headers, which bring its compiler, and the tools of any build.
-//! It is entered by unshare(1) as the root user of a user namespace, which any user may be. Where
-//! we are root, that user is nobody: what is built can do nothing that root can.
+//! Builds the module of OpenZFS in a root of its own, with what Debian would install to build it
+//! for that kernel: the kernel's headers, which bring its compiler, and the usual build tools.
+//! unshare(1) enters it as the root user of a user namespace, which any user may do. If we are
+//! root, we become `nobody` first, so the build has none of root's powers.
 //!
 //! The commands are those of `dkms.conf` in zfs-dkms, without dkms.
 
@@ -54,8 +54,8 @@ const TOOLS: [&str; 12] = [
 const ENVIRONMENT: [&str; 4] = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"];
 /// The user nobody, and its group.
 const NOBODY: &str = "65534:65534";
-/// Binds the root to where nobody gets to it, whoever may enter root's cache, and becomes nobody.
-/// A new user clears what ends us with our parent (prctl(2), PR_SET_PDEATHSIG).
+/// Binds the root to a path that the user nobody can reach, unlike root's cache, and becomes
+/// nobody. Changing the user clears the signal at our parent's death (prctl(2), PR_SET_PDEATHSIG).
 const BECOME_NOBODY: &str = "\
     mount --bind \"$1\" /mnt; shift
     exec setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL -- \"$@\"";

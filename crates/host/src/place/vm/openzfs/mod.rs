@@ -1,6 +1,6 @@
 //! OpenZFS for a fetched kernel. Debian has it as source (`zfs-dkms`, in contrib), whose licence
-//! (CDDL) lets nobody give away a module of Linux made of it: so it is built here, on the user's
-//! machine, for the user's guests. That takes neither root nor a compiler of the machine's own.
+//! (CDDL) allows nobody to distribute a Linux module made of it: so it is built here, on the user's
+//! machine, for the user's guests. That needs neither root nor a compiler on the machine.
 //!
 //! A kernel with OpenZFS is a folder of its own beside the plain one, with hard links to its files,
 //! so that several versions are there at a time. Its tools are of the same release, and bring their
@@ -71,7 +71,7 @@ fn with_source(
     Kernel::at(&image).map_err(failed(format!("reading {}", image.display())))
 }
 
-/// Builds beside and renames: what is there is whole.
+/// Builds elsewhere and renames, so that what is there is complete.
 fn make(
     plain: &Kernel,
     apt: &Apt,
@@ -87,7 +87,7 @@ fn make(
     if made.is_ok() {
         let _ = fs::remove_dir_all(&work);
     }
-    // Of a build that failed its logs remain, for the user to read.
+    // The logs of a failed build remain, for the user to read.
     for entry in fs::read_dir(&work).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let _ = fs::remove_dir_all(entry.path());

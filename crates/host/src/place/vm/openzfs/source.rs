@@ -115,7 +115,7 @@ impl Source {
         let folder = kernel::cache().join("openzfs").join(&self.version);
         let source = Path::new("usr/src").join(format!("zfs-{}", self.version));
         if !folder.exists() {
-            // Unpacked beside and renamed: what is there is whole.
+            // Unpacked elsewhere and renamed, so that what is there is complete.
             let beside = folder.with_extension("new");
             let _ = fs::remove_dir_all(&beside);
             let making = |folder: &Path| failed(format!("making {}", folder.display()));

@@ -1,7 +1,7 @@
 //! Looking into the rings of threads that stand still.
 //!
-//! A ring is the kernel's memory and is mapped by its descriptor, for as long as we look: held
-//! longer, it would keep its files open.
+//! A ring is the kernel's memory and is mapped by its descriptor, only while we look: held longer,
+//! it would keep its files open.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -44,7 +44,7 @@ const VECTOR_MOST: u64 = 1024;
 const FILES_MOST: u64 = 1 << 16;
 const RINGS_MOST: u64 = 16;
 
-/// A thread: its number, and when it began, for numbers come again.
+/// A thread: its number, and when it began, because numbers are reused.
 type Thread = (u32, u64);
 
 /// A descriptor of a process's.
@@ -61,7 +61,7 @@ pub struct Looks {
     reader: RingReader,
     /// How processes have set up rings.
     setups: BTreeSet<(u32, RingSetup)>,
-    /// Of a ring, how many requests have been written down.
+    /// How many requests of a ring have been written down.
     until: HashMap<Ring, u32>,
     /// Rings that a thread has by numbers of its own.
     rings: HashMap<(Thread, u64), i32>,
@@ -91,7 +91,7 @@ impl Looks {
         }
     }
 
-    /// Looks whenever a thread stands still, until nobody is left or it is over.
+    /// Looks whenever a thread stops, until none is left or it is over.
     pub fn at(&mut self, listener: &Listener, over: &AtomicBool) -> io::Result<()> {
         while !over.load(Ordering::Relaxed) {
             let polls = !self.polled.processes.is_empty();
@@ -108,7 +108,7 @@ impl Looks {
         Ok(())
     }
 
-    /// What was written down, from its begin on, and how many requests are not in it.
+    /// What was written down, read from its beginning, and how many requests are missing from it.
     pub fn end(mut self) -> io::Result<(File, u64)> {
         self.lost += u64::from(self.file.flush().is_err());
         let all: u64 = self.polled.rings.values().map(|(all, _)| all).sum();
@@ -140,7 +140,7 @@ impl Looks {
         }
     }
 
-    /// A ring is made. What was known of a descriptor that is of no ring any more is forgotten.
+    /// A ring is made. Forgets descriptors that are no rings any more.
     fn set_up(&mut self, process: u32, stopped: &Stopped) {
         let [entries, parameters, ..] = stopped.arguments;
         let setup = read::<SETUP_BYTES>(stopped.thread, parameters)
@@ -250,7 +250,7 @@ impl Looks {
         };
         let files = read_several::<4>(thread, place, count.min(FILES_MOST))?;
         let files = files.into_iter().map(i32::from_ne_bytes).zip(first..);
-        // What is new has no files to be taken away; -2 leaves the one that is there.
+        // A new table has no files to remove; -2 leaves the one that is there.
         let is_update = [FILES_UPDATE, FILES_UPDATE_SECOND].contains(&what);
         let files = files.filter(|(fd, _)| *fd >= 0 || is_update && *fd == -1);
         let files: Vec<String> = files
@@ -260,8 +260,8 @@ impl Looks {
         (!files.is_empty()).then_some((0, text))
     }
 
-    /// Rings that a thread gets or gives up: of those that it wants a number for, each has the
-    /// first that is free (io_uring/tctx.c, `io_ring_add_registered_fd`).
+    /// Rings that a thread registers or gives up: each that wants a number gets the first free one
+    /// (io_uring/tctx.c, `io_ring_add_registered_fd`).
     fn own_rings(&mut self, process: u32, thread: u32, gets: bool, place: u64, count: u64) {
         let its = named_thread(thread);
         for number in 0..count.min(RINGS_MOST) {
@@ -290,13 +290,13 @@ impl Looks {
     }
 }
 
-/// Of what waits in a ring, what was not there when we looked last, `most` at most; and how far we
-/// have looked. The kernel may have taken fewer than it was given, or not those of another thread
-/// yet.
+/// The waiting requests of a ring that were not there at our last look, `most` at most; and how far
+/// we have looked. The kernel may have taken fewer than it was given, or not yet those of another
+/// thread.
 fn unseen(waiting: &Waiting, until: Option<u32>, most: u32) -> (&[RingRequest], u32) {
     let Waiting { first, requests } = waiting;
     let known = until.map_or(0, |until| until.wrapping_sub(*first)) as usize;
-    // What is further than it goes was said of another ring.
+    // A position beyond its end is of another ring.
     let known = if known <= requests.len() { known } else { 0 };
     let new = &requests[known..];
     let new = &new[..new.len().min(most as usize)];

@@ -1,7 +1,7 @@
 //! What a command and all that it starts hand over to the kernel by io_uring, while they are
-//! recorded. strace shows how many requests a call hands over; what they are lies in memory. So
-//! the threads stand still at these calls until we have looked there, and we write a line as
-//! strace would (`fsverdict_core::recording`). A listener goes before a tracer in the kernel
+//! recorded. strace shows how many requests a call hands over; the requests themselves are in
+//! memory. So the threads stop at these calls until we have looked there, and we write a line as
+//! strace would (`fsverdict_core::recording`). In the kernel a listener comes before a tracer
 //! (seccomp(2), the order of actions), so that strace does not see these calls.
 
 mod looks;
@@ -25,7 +25,7 @@ use looks::Looks;
 pub enum Rings {
     /// It is seen.
     Seen,
-    /// There is none, for who asks: programs that can do without do.
+    /// Programs that ask for one find none; those that can do without it do.
     Refused,
 }
 
@@ -33,8 +33,8 @@ pub enum Rings {
 pub struct Begun(Option<(Coming, File)>);
 
 impl Rings {
-    /// Has the command, once started, and all that it starts meet this. What is seen is kept in
-    /// `folder`.
+    /// Applies this to the command, once started, and to all that it starts. What is seen is kept
+    /// in `folder`.
     pub fn begin(self, command: &mut Command, folder: &Path) -> io::Result<Begun> {
         if self == Rings::Refused {
             sys::refuse(command, &[libc::SYS_io_uring_setup]);
@@ -52,7 +52,7 @@ impl Rings {
 }
 
 impl Begun {
-    /// From the start of `command` on. Where nobody can listen, strace shows what there is to see.
+    /// From the start of `command` on. If we can't listen, strace shows what there is to see.
     pub fn started(self, command: u32) -> io::Result<Seen> {
         let over = Arc::new(AtomicBool::new(false));
         let heard = self.0.and_then(|(coming, file)| Some((coming.listener()?, file)));
@@ -61,7 +61,7 @@ impl Begun {
             Some((listener, file)) => {
                 let until = Arc::clone(&over);
                 let mut looks = Looks::new(file);
-                // Without us, too, nobody stands still for ever, and nothing fails.
+                // Even if we end, no thread stays stopped, and no call fails.
                 let heir = Heir::of(&listener, command).ok();
                 let thread = std::thread::Builder::new().name("io_uring".into());
                 Some(thread.spawn(move || {
@@ -134,7 +134,7 @@ impl Lines {
         self.lost
     }
 
-    /// The line is one of strace's that are here, too: of a strace that stops at all calls.
+    /// This strace line is among ours, too: it is from a strace that stops at all calls.
     pub fn have(&self, line: &str) -> bool {
         let text = line.splitn(3, ' ').last().unwrap_or_default().trim_start();
         self.file.is_some() && text.trim_start_matches("<... ").starts_with("io_uring_")
