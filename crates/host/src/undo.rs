@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn settings_of_a_killed_run_wait_for_who_may_change_them() {
         // The holder of the lock undoes what this test leaves, and a process that examines a
-        // journal has it.
+        // journal has it locked.
         let _alone = lock_settings().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(Some(folder.path())).unwrap();

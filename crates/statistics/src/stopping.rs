@@ -140,8 +140,8 @@ impl Rule {
     }
 
     /// The same for a pooled layout in which `measured` of so many contenders could be measured,
-    /// two or more. The level for fewer than all is the smaller of those for two and for all, which
-    /// theirs lie between: so a run's simulation serves it whichever contender fails.
+    /// two or more. The level for fewer than all is the smaller of those for two and for all,
+    /// between which theirs lie: so a run's simulation serves it whichever contender fails.
     pub fn pooled(
         alphas: &[f64],
         rounds: Option<u32>,

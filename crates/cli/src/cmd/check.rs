@@ -39,7 +39,7 @@ pub struct Arguments {
     /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
-    /// The folder for images; they have no name and end with the program.
+    /// The folder for images; they have no name and are gone when the program ends.
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp")]
     dir: PathBuf,
 }

@@ -334,7 +334,7 @@ fn uses() -> Section {
 fn places() -> Section {
     const VM: &str = "a QEMU virtual machine for each trial, without root, with any kernel\n\
                       --place vm --kernel 5.10 --kernel 6.12";
-    const UML: &str = "a Linux as a process for each trial, without root: for counts\n\
+    const UML: &str = "a Linux as a process for each trial, without root: for counts, not times\n\
                        kernels get uml; --place uml";
     Section {
         kind: Kind::Places,

@@ -34,8 +34,9 @@ pub struct Arguments {
     /// Go on for so many minutes [60 where none are given], instead of for forty points.
     #[arg(long, value_name = "MINUTES", num_args = 0..=1, value_parser = minutes)]
     chaos: Option<Option<f64>>,
-    /// Try what every step of every bed is to meet, each fault once: KILL, INT, TERM and HUP to the
-    /// run, EIO and ENOSPC of a system call. Ends when all were met.
+    /// Try each fault at every step of every bed: KILL, INT, TERM and HUP to the run; without
+    /// virtual machines also EIO and ENOSPC of a system call. Ends when all were met, or none of
+    /// the calls that were drawn for one came.
     #[arg(long)]
     every_step: bool,
     /// Try so many points at most.

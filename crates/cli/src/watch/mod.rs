@@ -76,7 +76,7 @@ pub enum News<'a> {
     Ended(&'a Result<Stop>),
 }
 
-/// It shows the run as it goes on. If it can't any more (a terminal that is gone) that is no reason
+/// It shows the run as it goes on. If it no longer can (a terminal that is gone), that is no reason
 /// to end the run: a listener handles its own write errors.
 trait Listener: Debug {
     /// Hears what has happened; `state` knows of it already.

@@ -8,8 +8,8 @@
 //! data and waits for it (fs/ext4/fsync.c, `ext4_sync_file`), then a commit begins.
 //!
 //! Left out are what an fsync does once after a mount, the superblocks of the file system and the
-//! journal, and what ext4's timers may do meanwhile. Where they differ, recorded runs are right; a
-//! test compares the model with all published ones.
+//! journal, and what ext4's timers may do meanwhile. Where recorded runs differ from the model, the
+//! runs are right; a test compares it with all published ones.
 
 mod commit;
 mod fast_commit;

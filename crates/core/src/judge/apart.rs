@@ -12,8 +12,8 @@
 //! that the covariances of a change are the sums of theirs.
 //!
 //! A change is *equivalent* if two one-sided tests rule out the margin on either side (Schuirmann,
-//! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987), so if the interval at twice the
-//! level is within it. Only one of the two can be false.
+//! Journal of Pharmacokinetics and Biopharmaceutics 15, 1987), that is, if the interval at twice
+//! the level is within it. Only one of the two can be false.
 
 use super::interval::{Course, Interval};
 use super::lane::Lane;

@@ -93,7 +93,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What is kept of `record`, a trial of `plan`; it is number `at` of the records.
+    /// What is kept of `record`, a trial of `plan`; `at` is its place among the records.
     pub fn of(plan: &Plan, record: &Record, at: usize, common: &mut Common) -> Kept {
         let key = &record.key;
         let workload = plan.workloads.iter().find(|it| it.name == key.workload);

@@ -87,8 +87,8 @@ impl Series {
         self.figures.last_key_value().map(|(round, _)| *round)
     }
 
-    /// How often a figure came that was not of the latest round: readers of the series have to read
-    /// it again then.
+    /// How often a figure came whose round was not after all those before: readers of the series
+    /// have to read it again then.
     pub fn rewrites(&self) -> u32 {
         self.rewrites
     }

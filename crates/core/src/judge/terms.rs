@@ -141,7 +141,7 @@ const CONDITIONS: [&str; 9] = [
     "the bed's size",
     "the number of devices",
     "what the bed is made of",
-    "the bed's limit",
+    "the bed's limits",
     "what its limits counted",
     "whether the bed's disk says that it rotates",
     "how a round's trials go",

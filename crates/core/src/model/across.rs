@@ -415,7 +415,7 @@ impl Plan {
     }
 
     /// This plan, judged as `baseline` declares it: otherwise an author who changes the margin, or
-    /// the judged figures, together with the settings would judge his own change.
+    /// the judged figures, together with the settings would judge their own change.
     #[must_use]
     pub fn judged_as(&self, baseline: &Plan) -> Plan {
         let mut plan = self.clone();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Strangers {
     /// CPU time of all of them.
     pub cpu_ns: u64,
-    /// What they read from disks, any of them.
+    /// What they read from any disk.
     pub read_bytes: u64,
     /// What they made dirty in the page cache, and wrote past it.
     pub write_bytes: u64,

@@ -45,7 +45,7 @@ pub struct TrialBed {
     /// The living run's own name: by it the trial's process finds what the run allows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lab: String,
-    /// A disk that the work writes its marks to, if a log of writes covers both; empty: none.
+    /// A disk that the work writes its marks to, if a log of writes has these, too; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub marks: String,
 }

@@ -1,5 +1,5 @@
-//! Which contender each of several files is of, by what differs between their paths: `ext4-1.json`
-//! and `xfs-1.json`, `ext4/3.json` and `xfs/3.json`, `write/ext4/new/sample.json` and
+//! Which contender each of several files belongs to, by what differs between their paths:
+//! `ext4-1.json` and `xfs-1.json`, `ext4/3.json` and `xfs/3.json`, `write/ext4/new/sample.json` and
 //! `write/xfs/new/sample.json`.
 
 use std::collections::{BTreeMap, BTreeSet};

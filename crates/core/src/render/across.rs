@@ -211,7 +211,7 @@ fn interval(change: &Change) -> String {
 }
 
 /// How often such runs overlook a regression; not asked if there is a verdict, or if the interval
-/// excludes one.
+/// excludes a regression.
 fn misses(across: &Across, change: &Change) -> Option<String> {
     let is_open = change.verdict == Verdict::Undecided && !change.excludes(across.regression);
     let chance = change.missed.filter(|_| is_open)?;

@@ -307,8 +307,8 @@ fn grid(preset: &str, header: impl IntoIterator<Item = String>) -> Grid {
 }
 
 /// What helps to go on.
-pub(super) const NEXT: &str = "To see whether a ratio changed between two like runs: fsverdict \
-                               compare. To see all of one run: fsverdict report RUN.";
+pub(super) const NEXT: &str = "To see whether a ratio changed between two comparable runs: \
+                               fsverdict compare. To see all of one run: fsverdict report RUN.";
 
 /// For a terminal; ends with a line break.
 pub fn joined(joined: &Joined, reports: &[Report]) -> String {

@@ -131,8 +131,8 @@ impl Block {
         }
     }
 
-    /// For a loop device that bypasses the host's page cache, the file behind it: its I/O is that
-    /// of the disk below the file, at the same time. `Err`: a cache is in between.
+    /// For a loop device that bypasses the host's page cache, the file behind it: the disk below
+    /// that file moves the same bytes at the same time. `Err`: a cache is in between.
     fn image(&self) -> Result<Option<PathBuf>, ()> {
         let file = read(self.directory.join("loop/backing_file"));
         match (file.trim_end_matches('\n'), read(self.directory.join("loop/dio")).trim()) {
@@ -226,7 +226,7 @@ impl Machine {
         None
     }
 
-    /// The disks on which `devices` lie, as partitions or as images that are not cached. None if
+    /// The disks on which `devices` lie, as partitions or as images that are not cached. Empty if
     /// one of them lies on no other disk, or that is unknown: nothing can be said of others then.
     pub fn disks_beneath(&self, devices: &[Device]) -> Vec<Device> {
         let beneath = |device: &Device| {

@@ -39,7 +39,7 @@ fn made(bed: &Bed, dir: &Path) -> (Made, Vec<Undo>) {
 
 fn held(made: &Made, kind: BedKind) -> Vec<Device> {
     let bed = TrialBed { kind, devices: made.devices.clone(), ..TrialBed::default() };
-    throttle::held(Path::new("/"), &bed)
+    throttle::held(Path::new("/"), &bed).unwrap()
 }
 
 /// Reads and writes that the device got, and the bios that they were merged of.
@@ -140,7 +140,7 @@ fn loop_a_limited_bed_lies_on_two_devices_and_leaves_nothing() {
         assert_eq!(made.direct_io.is_none(), bed.zram);
         let uppers = made.devices.clone();
         made.remove().unwrap();
-        assert!(uppers.iter().all(|upper| below(Path::new("/"), upper).is_none()));
+        assert!(uppers.iter().all(|upper| below(Path::new("/"), upper).unwrap().is_none()));
         journal.iter().rev().for_each(|undo| undo.apply().unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

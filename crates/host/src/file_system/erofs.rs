@@ -1,8 +1,8 @@
 //! EROFS and SquashFS, which are read only: mkfs.erofs(1), mksquashfs(1),
 //! Documentation/filesystems/erofs.rst and squashfs.rst.
 //!
-//! The work's files are laid out in memory, and made into the file system when that is unmounted
-//! the first time.
+//! The files that the work finds are laid out in memory, and made into the file system when that is
+//! unmounted the first time.
 
 use super::site::{then, words};
 use super::{FileSystem, IN_CLOUD_KERNELS, PLAIN, Promise, Promises, Site};

@@ -75,8 +75,8 @@ pub struct FileSystem {
     /// It stands on another file system, and not on devices.
     pub is_upon: bool,
     /// A server on this machine exports another file system as this one, over the loopback
-    /// interface. The kernel's server outlives a trial: such ones can be had in virtual machines
-    /// only.
+    /// interface. The kernel's server outlives a trial: file systems that need it can be had in
+    /// virtual machines only.
     pub by_loopback: bool,
     /// With these mount options syncfs on it does not reach what it stands on.
     keeps_syncfs: fn(&[String]) -> bool,

@@ -151,7 +151,7 @@ mod tests {
         assert!(keeps("2.4.4-1", reflink, ""));
         assert!(!keeps("2.4.4-1", reflink, "zfs.zfs_bclone_enabled=0"));
         assert!(!keeps("2.4.4-1", reflink, "feature@block_cloning=disabled"));
-        // If its version is unknown: as most.
+        // If its version is unknown: as most versions.
         assert_eq!(zfs.promises_of(None), zfs.promises);
         assert_eq!(zfs.promises_of(Some("unknown")), zfs.promises);
     }

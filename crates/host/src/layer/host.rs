@@ -213,9 +213,9 @@ fn entries(folder: &Path) -> impl Iterator<Item = String> + use<> {
 }
 
 /// Takes down what has these names, as [`super::raise`] gives them, and clears what was below: udev
-/// would make an array of its parts again. From `own` devices, which are the run's alone, all that
-/// is stacked on them goes, a tool's temporary mapping too, and all are cleared. A missing device
-/// is no error. If `interrupted` is set the waits are short.
+/// would make an array of its parts again. All that is stacked on `own` devices, which are the
+/// run's alone, goes, a tool's temporary mapping too, and these devices are all cleared. A missing
+/// device is no error. If `interrupted` is set the waits are short.
 ///
 /// # Errors
 /// Where the kernel does not let go of one, or what is below can't be cleared.

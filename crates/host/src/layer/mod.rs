@@ -33,7 +33,7 @@ use words::bytes;
 pub use words::clear_argv;
 
 /// In the environment of what raises layers: libdevmapper then makes the nodes itself
-/// (libdm-common.c, `_check_udev_is_running`), and mdadm does not wait for udev to (udev.c,
+/// (libdm-common.c, `_check_udev_is_running`), and mdadm does not wait for udev to do so (udev.c,
 /// `udev_is_available`). A guest has no udev. A host's reports through a semaphore in its own IPC
 /// namespace, not in a trial's.
 pub const WITHOUT_UDEV: [(&str, &str); 2] = [("DM_DISABLE_UDEV", "1"), ("MDADM_NO_UDEV", "1")];
@@ -94,7 +94,7 @@ pub enum Value {
     Percent,
     /// A multiple of 32 KiB.
     CacheChunk,
-    /// A power of two, in bytes, between the two: its tool takes it as it is.
+    /// A power of two, in bytes, from the first to the second: its tool takes it as it is.
     Within(u64, u64),
     /// A size of whole MiB: `48M`.
     Mib,

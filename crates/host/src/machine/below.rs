@@ -1,6 +1,7 @@
 //! What lies behind a loop device: a file, or a block device.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Device;
@@ -15,16 +16,33 @@ pub fn backing_file(root: &Path, number: [u32; 2]) -> Option<PathBuf> {
 }
 
 /// The block device behind the loop device `device`; `None` where a file is, or nothing.
-pub fn below(root: &Path, device: &Device) -> Option<Device> {
-    let node = backing_file(root, device.number)?;
-    let folder = root.join("sys/block").join(node.strip_prefix("/dev").ok()?);
-    let text = |file: &str| fs::read_to_string(folder.join(file)).ok();
-    let number = text("dev")?;
-    let (major, minor) = number.trim().split_once(':')?;
-    let number = [major.parse().ok()?, minor.parse().ok()?];
-    // In units of 512 bytes: Documentation/ABI/stable/sysfs-block.
-    let size_bytes = text("size")?.trim().parse::<u64>().ok()? * 512;
-    Some(Device { path: node.display().to_string(), number, size_bytes })
+///
+/// # Errors
+/// If it can't be read: there may be one all the same.
+pub fn below(root: &Path, device: &Device) -> io::Result<Option<Device>> {
+    let [major, minor] = device.number;
+    let behind = root.join(format!("sys/dev/block/{major}:{minor}/loop/backing_file"));
+    let Some(node) = text_if_there(&behind)? else { return Ok(None) };
+    let node = Path::new(node.trim_end_matches('\n'));
+    let Ok(name) = node.strip_prefix("/dev") else { return Ok(None) };
+    let folder = root.join("sys/block").join(name);
+    let Some(number) = text_if_there(&folder.join("dev"))? else { return Ok(None) };
+    let size = fs::read_to_string(folder.join("size"))?;
+    let parsed = || {
+        let (major, minor) = number.trim().split_once(':')?;
+        let number = [major.parse().ok()?, minor.parse().ok()?];
+        // In units of 512 bytes: Documentation/ABI/stable/sysfs-block.
+        let size_bytes = size.trim().parse::<u64>().ok()?.checked_mul(512)?;
+        Some(Device { path: node.display().to_string(), number, size_bytes })
+    };
+    Ok(parsed())
+}
+
+fn text_if_there(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
 }
 
 /// So many loop devices may lie upon each other. The kernel lets them form no ring (drivers/block/
@@ -33,7 +51,8 @@ pub const DEEPEST: usize = 8;
 
 /// The lowest below `device`: itself, where it lies on no other.
 pub fn lowest(root: &Path, device: &Device) -> Device {
-    let chain = std::iter::successors(Some(device.clone()), |it| below(root, it));
+    let next = |it: &Device| below(root, it).ok().flatten();
+    let chain = std::iter::successors(Some(device.clone()), next);
     chain.take(DEEPEST).last().unwrap_or_else(|| device.clone())
 }
 
@@ -60,14 +79,16 @@ mod tests {
             number: [7, minor],
             size_bytes,
         };
-        assert_eq!(below(root, &device(2, 0)), Some(device(1, 4096)));
-        assert_eq!(below(root, &device(1, 0)), None);
+        assert_eq!(below(root, &device(2, 0)).unwrap(), Some(device(1, 4096)));
+        assert_eq!(below(root, &device(1, 0)).unwrap(), None);
         assert_eq!(lowest(root, &device(2, 0)), device(1, 4096));
         assert_eq!(lowest(root, &device(3, 0)), device(3, 0));
         write(root, "sys/dev/block/7:4/loop/backing_file", "/dev/loop4\n");
         write(root, "sys/block/loop4/dev", "7:4\n");
         write(root, "sys/block/loop4/size", "8\n");
         assert_eq!(lowest(root, &device(4, 0)), device(4, 4096), "a ring of names ends");
+        fs::remove_file(root.join("sys/block/loop4/size")).unwrap();
+        assert!(below(root, &device(4, 0)).is_err(), "what can't be read is not nothing");
         let image = Some("/dev/shm/.fsverdict-7/1.img".into());
         assert_eq!(backing_file(root, [7, 1]), image);
     }

@@ -1,9 +1,9 @@
 //! A cgroup for each trial: exactly the trial's processes run in it.
 //!
-//! One is made in each hierarchy with figures of it: cgroup v2 (CPU time, pressure, and limits,
-//! [`super::throttle`]), and of v1 cpuacct and memory. It lies within our own cgroup, so that
-//! limits on us hold for the trial, too; if it gets limits of v2, within the root, because a cgroup
-//! that has processes can give its children no controllers
+//! One is made in each hierarchy that counts something of the trial: cgroup v2 (CPU time, pressure,
+//! and limits, [`super::throttle`]), and of v1 cpuacct and memory. It lies within our own cgroup,
+//! so that limits on us hold for the trial, too; if it gets limits of v2, within the root, because
+//! a cgroup that has processes can give its children no controllers
 //! (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). The v1 hierarchy of
 //! blkio is left alone: there a rule of the root binds processes in the root itself
 //! (block/blk-throttle.c, `throtl_pd_init`), and these are our limits.

@@ -31,8 +31,8 @@ fn is_in_reach(line: &str) -> bool {
         let is_public = *kind == "asymmetri" || *kind == "asymmetric";
         return of_owner & CHANGES != 0 || (of_owner & READ != 0 && !is_public);
     }
-    // `NAME: NUMBER`, or `NAME: empty`. The session of a process without one holds the user's
-    // keyring.
+    // `NAME: NUMBER`, or `NAME: empty`. `_uid_ses`, the session keyring of processes without one of
+    // their own, holds the user's keyring.
     let keys: u32 = rest.last().and_then(|it| it.parse().ok()).unwrap_or(0);
     let own = u32::from(rest.first().is_some_and(|name| name.starts_with("_uid_ses.")));
     of_owner & CHANGES != 0 && keys > own

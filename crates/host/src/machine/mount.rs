@@ -95,7 +95,7 @@ pub(crate) fn unescaped(text: &str) -> String {
 
 /// What the kernel made of the options that were asked for.
 pub fn effective(mount: &Mount, asked: &[String]) -> Mounted {
-    // ext4 shows barrier=0 in other words. So does an overlay since about Linux 6.18: volatile as
+    // ext4 shows barrier=0 in other words, and an overlay volatile since about Linux 6.18: as
     // fsync=volatile. 9p shows cache=loose as loose (fs/9p/v9fs.c, v9fs_show_options), and NFS the
     // four times that actimeo sets (fs/nfs/super.c, nfs_show_mount_options).
     let same = |option: &str| match option {

@@ -202,7 +202,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Its disk is the one that it was, and what we set is set yet.
+    /// Its disk is the one that it was, and what we set is still set.
     ///
     /// # Errors
     /// If either can't be read: then it may be ours.

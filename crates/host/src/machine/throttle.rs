@@ -52,10 +52,19 @@ impl Means {
 }
 
 /// The devices of `bed` that limits are put on. Devices below a disk of the user's are left alone.
-pub fn held(root: &Path, bed: &TrialBed) -> Vec<Device> {
-    let is_made = matches!(bed.kind, BedKind::Loop | BedKind::Ram);
-    let below = |device: &Device| below::below(root, device).filter(|_| is_made);
-    bed.devices.iter().map(|it| below(it).unwrap_or_else(|| it.clone())).collect()
+///
+/// # Errors
+/// If one can't be read: the lab, which puts them back, and the trial, which sets them, have to
+/// mean the same.
+pub fn held(root: &Path, bed: &TrialBed) -> Result<Vec<Device>, SettingError> {
+    if !matches!(bed.kind, BedKind::Loop | BedKind::Ram) {
+        return Ok(bed.devices.clone());
+    }
+    let held = |device: &Device| match below::below(root, device) {
+        Ok(below) => Ok(below.unwrap_or_else(|| device.clone())),
+        Err(source) => Err(SettingError::Unreadable { knob: device.path.clone(), source }),
+    };
+    bed.devices.iter().map(held).collect()
 }
 
 /// The rules that hold `devices` down to `limits` by [`Means::Root`]; none where the trial's own

@@ -69,8 +69,8 @@ pub fn format_of(event: &str) -> io::Result<String> {
     fs::read_to_string(tracefs.folder.join("events").join(event).join("format"))
 }
 
-/// The kernel has no tracefs (ENODEV), can't reach one that is mounted nowhere (ENOSYS), or denies
-/// us access: so nothing there is ours.
+/// The kernel has no tracefs (ENODEV), no way to reach one that is mounted nowhere (ENOSYS), or
+/// denies us access: so nothing there is ours.
 fn is_closed_to_us(error: &io::Error) -> bool {
     let known = [libc::ENODEV, libc::ENOSYS, libc::EPERM, libc::EACCES];
     error.raw_os_error().is_some_and(|number| known.contains(&number))

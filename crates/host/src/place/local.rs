@@ -504,7 +504,8 @@ impl Place for Lab<'_> {
         let root = Path::new("/");
         let wanted = settings::wanted(contender, &bed.devices);
         let limits = contender.limits.or(bed.limits);
-        let rules = throttle::rules(root, limits, &throttle::held(root, bed))?;
+        let held = if limits.is_some() { throttle::held(root, bed)? } else { Vec::new() };
+        let rules = throttle::rules(root, limits, &held)?;
         if limits.is_some() {
             self.give_controllers()?;
         }

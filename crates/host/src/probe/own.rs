@@ -27,8 +27,8 @@ pub(super) struct OwnReader {
 
 impl OwnReader {
     /// `None` where the trial has no cgroup of its own. Charges are read for the devices that are
-    /// limited in it, which may be below the bed's: only with limits has it the controller, and on
-    /// devices above all I/O counts as charged.
+    /// limited in it, which may be below the bed's: only with limits does it have the controller,
+    /// and all I/O on the devices above counts as charged.
     pub fn open(root: &Path) -> Option<OwnReader> {
         let unified = Hierarchy::Unified.own(root);
         let first = Hierarchy::First("memory").own(root);

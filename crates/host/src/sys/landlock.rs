@@ -39,8 +39,8 @@ fn version() -> io::Result<u32> {
     }
 }
 
-/// What may be written to in `/dev`, being nobody's hardware: null, random, terminals, and FUSE. A
-/// user may have access to others: a group's disks, sound, KVM.
+/// What may be written to in `/dev`, being nobody's hardware: null and its like, random, terminals,
+/// and FUSE. A user may have access to others: a group's disks, sound, KVM.
 const DEVICES: [&str; 9] = [
     "/dev/null",
     "/dev/zero",
@@ -53,8 +53,8 @@ const DEVICES: [&str; 9] = [
     "/dev/fuse",
 ];
 
-/// Rules that allow only to change what is below `folders`, to make shared memory, and to write to
-/// some devices and to processes' own settings.
+/// Rules that allow only changes below `folders`, making shared memory, and writing to some devices
+/// and to processes' own settings.
 pub fn rules(folders: &[&Path]) -> io::Result<OwnedFd> {
     let handled = CHANGES_OF_V2 | if version()? >= 3 { TRUNCATE } else { 0 };
     let rules = ruleset(&[handled])?;

@@ -264,7 +264,11 @@ fn hold(owner: Option<c_int>, flag: c_int, said: c_int) -> ! {
                 error = *libc::__errno_location();
             }
         }
-        libc::write(said, (&raw const error).cast(), size_of::<c_int>());
+        let written = libc::write(said, (&raw const error).cast(), size_of::<c_int>());
+        // Nobody could be told, and would be waited for: the end of the pipe says it.
+        if usize::try_from(written) != Ok(size_of::<c_int>()) {
+            libc::_exit(1);
+        }
         loop {
             libc::pause();
         }

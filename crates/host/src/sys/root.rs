@@ -12,6 +12,9 @@ use super::beneath::open_how;
 use super::calls::open_as;
 use super::file::retried;
 
+/// The exit status of a process whose root is lost: that of any that can't go on.
+const LOST: c_int = 1;
+
 /// While it lives, a directory is the root and the working directory of the thread that made it,
 /// and of those that it starts meanwhile: all paths, links and `..` end there (chroot(2)). Threads
 /// that were there before keep theirs.
@@ -62,8 +65,11 @@ impl Drop for ChangedRoot {
     fn drop(&mut self) {
         let back = self.root.as_ref().map_or(Ok(()), |root| change_root(root.as_fd()));
         if back.and_then(|()| change_directory(self.working.as_fd())).is_err() {
-            // Every path would mean something else from now on.
-            std::process::abort();
+            // Every path would mean something else from now on. Not abort(3): the first process of a
+            // namespace, as a trial's is, survives a signal of its own (pid_namespaces(7)).
+            eprintln!("the way back to the root is lost");
+            // SAFETY: _exit takes a number, and ends all threads.
+            unsafe { libc::_exit(LOST) };
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether two trees are the same: name by name, byte by byte.
 //!
-//! It covers of everything its path, kind, mode, owner and size, the time of its last change if
+//! Compared are each entry's path, kind, mode, owner and size, the time of its last change if
 //! asked, a file's bytes, a link's target, and, for a file with several names, the first. Names are
 //! sorted, so that a file system's order does not matter. SipHash-2-4 of 64 bits guards against
 //! accidents, which is all that is needed.

@@ -158,8 +158,8 @@ impl Ready {
 const NAME: &str = "command";
 
 /// The figures that a command has given of its own work: written to `written`, or printed. Known
-/// programs' output is read only where the command has written none, because a script that reads it
-/// has done so.
+/// programs' output is read only where the command has written no figures, because a script that
+/// reads its program's output has written its own.
 pub fn figures(
     workload: &Workload,
     raw: &Path,

@@ -256,7 +256,7 @@ pub struct GoneOver<Worker> {
 pub enum Undone<Fault> {
     /// A thread could not be started, or failed.
     Failed(Failed<Fault>),
-    /// It should take turns, and the order to did not arrive.
+    /// The order for a turn did not arrive, or the directory could not be entered.
     Turns(io::Error),
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Layout: `journal_header_t` and what follows it in include/linux/jbd2.h, `do_one_pass` in
 //! fs/jbd2/recovery.c; Documentation/filesystems/ext4/journal.rst. Numbers are big-endian. A block
-//! that begins like a header is escaped in its copy, so only headers begin like one.
+//! of the file system that begins like a header is escaped in its copy, so only headers begin like
+//! one.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! ZFS on one device, or on one of the devices of a mirror.
 //!
 //! Everything is reached from the newest uberblock: the object set of the whole pool (MOS), from it
-//! the data sets, from these the files. An uberblock counts if the block that it points to has its
-//! checksum. Each data set points to its intent log.
+//! the data sets, from these the files. An uberblock counts if the block that it points to has the
+//! checksum that it gives. Each data set points to its intent log.
 
 mod dnode;
 mod former;

@@ -271,7 +271,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// It was not visited yet. Data within its pointer is nowhere else.
+    /// It was not visited yet. A block that is within its pointer is nowhere else.
     fn is_new(&mut self, pointer: &Pointer) -> bool {
         pointer.identity().is_none_or(|identity| self.visited.insert(identity))
     }

@@ -32,8 +32,8 @@ const FSYNC: &str = "fsync_latency_p50";
 /// What the device is asked in each operation of a fio job.
 const RATE: &str = "iops";
 
-/// A15: the reference differs from its duplicate, so the measurement differs. `lane` is that of the
-/// two, as far as it was followed before.
+/// A15: the reference differs from its duplicate, so that the difference is the measurement's.
+/// `lane` is that of the two, as far as it was followed before.
 pub fn duplicate_differs(
     plan: &Plan,
     workload: &Workload,
@@ -145,8 +145,8 @@ impl Device<'_> {
                 course.estimate.exp(),
                 interval(&course)
             );
-            let advice = "the device did not do this work: use direct = 1, a larger set or data \
-                          that don't compress";
+            let advice = "the device can't have done all of this work: use direct = 1, a larger \
+                          set or data that don't compress";
             self.finding(Audit::A8, &contender.name, evidence, advice)
         })
     }

@@ -170,7 +170,7 @@ impl Moved {
         phase.totals.device.filter(|_| !phase.ramped)
     }
 
-    /// Reads of a part that only reads, and more than its programs.
+    /// Reads of a part that only reads, if they are more than its programs.
     fn read(case: &Case, phase: &PhaseRecord) -> Option<Moved> {
         let device_bytes = Moved::device(phase)?.read_bytes;
         let only_reads = phase.written_bytes().is_none();

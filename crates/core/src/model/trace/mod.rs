@@ -37,7 +37,7 @@ pub enum Op {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Flags {
-    /// The device's cache must be durable before it.
+    /// What is in the device's cache must be durable before it.
     #[serde(skip_serializing_if = "is_false")]
     pub preflush: bool,
     /// It is to be durable when it completes.

@@ -236,7 +236,7 @@ pub fn among_in<T: Send>(
     std::thread::scope(|scope| {
         // The thread gets mounts of its own, and a root of its own; both go with it.
         let confined = || {
-            // Its open files are closed before the thread has some of its own.
+            // What the new root has open is closed before the thread has open files of its own.
             root::grow(&ground, true).map(drop)?;
             sys::keep_open_files().map_err(CellError::of("open files"))?;
             sys::fence().map_err(CellError::of("tools"))?;

@@ -16,7 +16,7 @@ use crate::machine::mount::{self, Mount};
 use crate::sys;
 
 /// Folders with programs and their data: mounts there, or two folders deeper, are kept. Other
-/// mounts, as a user's stick, are not in the cell and can be unmounted.
+/// mounts, such as a user's stick, are not in the cell and can be unmounted.
 const SYSTEM: [&str; 12] = [
     "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/srv", "/usr",
     "/var",

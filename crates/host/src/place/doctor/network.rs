@@ -1,5 +1,5 @@
 //! Whether a trial can have a network: found out by making a link, in network namespaces that end
-//! with these commands.
+//! with the commands that make it.
 
 use std::fs;
 use std::path::Path;

@@ -282,8 +282,9 @@ impl Host for TrialHost {
             Step::DropCaches => return Ok(Effect::Dropped(mounting::drop_caches(trial)?)),
             Step::Limit => {
                 let root = Path::new("/");
-                let hold = |it| throttle::hold_down(root, it, &throttle::held(root, &trial.bed));
-                trial.limits().map_or(Ok(()), hold)?;
+                if let Some(limits) = trial.limits() {
+                    throttle::hold_down(root, limits, &throttle::held(root, &trial.bed)?)?;
+                }
             }
             Step::Settle => return Ok(Effect::Settled(settle::settle(&trial.bed.devices))),
             Step::Work(phase) => return self.work(phase, trial),

@@ -56,7 +56,7 @@ impl Asked {
 pub(super) struct Bootable {
     pub(super) kernel: Kernel,
     pub(super) modules: Modules,
-    /// The buses on which it may see its disks, the one that is used first.
+    /// The buses on which it may see its disks, beginning with the one in use.
     pub(super) buses: Vec<Bus>,
     /// A trial has ended without a word on the console.
     pub(super) is_mute: bool,

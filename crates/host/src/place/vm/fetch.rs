@@ -177,8 +177,8 @@ pub(super) fn unpacked(
     readable(image(&folder))
 }
 
-/// An empty folder in which to unpack `folder`, away from where kernels are looked for, which are
-/// always whole. One that a killed process left is removed: the cache is ours alone.
+/// An empty folder in which to unpack what becomes `folder`. No kernel is looked for there: those
+/// that are found are whole. One that a killed process left is removed: the cache is ours alone.
 fn empty_beside(cache: &Path, folder: &Path) -> Result<PathBuf, VmError> {
     let beside = cache.join("unpacking");
     // Earlier programs unpacked among the kernels.

@@ -61,7 +61,7 @@ struct Layout {
     folio_index: i16,
     folio_flags: i16,
     /// The lowest byte holds the order of a folio with several pages; `large_bit` of the flags
-    /// tells.
+    /// tells whether it has several.
     folio_order: i16,
     large_bit: u32,
     added: u32,

@@ -23,8 +23,8 @@ const BED_BYTES: u64 = 20 * MIB;
 /// size, which another's has not.
 const ZRAM_STEP_BYTES: u64 = 4096;
 const ZRAM_SIZES: u64 = 1021;
-/// Likewise limits: a campaign recognises its own by an odd number of requests, beyond those of any
-/// run of a second.
+/// Likewise limits: a campaign recognises its own by an odd number of requests, more than any run
+/// of a second makes.
 const IOPS: u64 = 200_000;
 /// The image behind the disk that must not be touched.
 const STRANGER: &str = "own/stranger.img";

@@ -135,7 +135,7 @@ impl Scene {
         [VIRTUAL, POOL, USER_MODE, LAYERS].contains(&self.bed)
     }
 
-    /// The trial that signals are aimed at: a round has ended before it or its round, or a trial;
+    /// The trial that signals are aimed at: one has ended before it, in a duet a whole round, and
     /// others come after. In a duet the first trial reports the steps of all.
     pub fn trial(self) -> u32 {
         if self.bed == IN_TURNS { 3 } else { 2 }

@@ -1,4 +1,4 @@
-//! What can't be measured in a second: what an option gives up by the file system's own
+//! What can't be measured in a second: what an option gives up according to the file system's own
 //! documentation.
 //!
 //! Flushes, discards and access times are measured (`mounting`); this is for what shows only after
@@ -40,7 +40,7 @@ fn say(found: &mut Checked, given_up: &GivenUp) {
     found.advice = Some(format!("{} ({})", given_up.what, given_up.source));
 }
 
-/// Makes a finding of a queue's setting that was taken what the documentation says it is.
+/// Judges a queue's setting, if it was taken, by what the documentation says of it.
 pub fn judge_queue(found: &mut Checked) {
     let known = GivenUp::by_queue(&found.setting).filter(|_| found.state == Judged::Ok);
     known.into_iter().for_each(|it| say(found, it));

@@ -305,8 +305,9 @@ impl Heard {
         let is_of_engine = std::mem::replace(&mut self.inits, event == "init options");
         if event == "filling default options" && !is_of_engine {
             // Before every job file but the first: the globals of the one before end there (init.c,
-            // `fill_def_thread`). Also for an engine named on the command line, after its options
-            // are initialised (init.c, `ioengine_load`): there the job goes on.
+            // `fill_def_thread`). For an engine that is named on the command line fio says it, too,
+            // right after it has initialised its options (init.c, `ioengine_load`): there the job
+            // goes on.
             self.global.clear();
             (self.in_job, self.by_default) = (false, true);
         } else if let Some(path) = event.strip_prefix("Parsing ini file ") {
