@@ -135,8 +135,8 @@ impl Plan {
         }
         if self.named_place().is_some_and(Place::has_guests) {
             return Err(
-                "a duet's trials run on one machine at once, and each virtual machine runs only one: \
-                 write --place local"
+                "a duet's trials run on one machine at once, and each virtual machine runs only \
+                 one: write --place local"
                     .into(),
             );
         }

@@ -65,8 +65,8 @@ impl Drop for ChangedRoot {
     fn drop(&mut self) {
         let back = self.root.as_ref().map_or(Ok(()), |root| change_root(root.as_fd()));
         if back.and_then(|()| change_directory(self.working.as_fd())).is_err() {
-            // Every path would mean something else from now on. Not abort(3): the first process of a
-            // namespace, as a trial's is, survives a signal of its own (pid_namespaces(7)).
+            // Every path would mean something else from now on. Not abort(3): a trial is the first
+            // process of a namespace, which survives a signal of its own (pid_namespaces(7)).
             eprintln!("the way back to the root is lost");
             // SAFETY: _exit takes a number, and ends all threads.
             unsafe { libc::_exit(LOST) };
