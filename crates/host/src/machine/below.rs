@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Device;
 
-/// The file behind the loop device of that number; `None` where there is none, or it is no loop
-/// device. `root` is `/` but in tests, here and below.
+use super::plain;
+
+/// The file behind the loop device of that number; `None` where there is none, it can't be read, or
+/// it is no loop device. `root` is `/` but in tests, here and below.
 pub fn backing_file(root: &Path, number: [u32; 2]) -> Option<PathBuf> {
-    let [major, minor] = number;
+    behind(root, number).ok().flatten()
+}
+
+fn behind(root: &Path, [major, minor]: [u32; 2]) -> io::Result<Option<PathBuf>> {
     let path = root.join(format!("sys/dev/block/{major}:{minor}/loop/backing_file"));
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.trim_end_matches('\n').into())
+    let text = plain::text_if_there(&path)?;
+    Ok(text.map(|text| text.trim_end_matches('\n').into()))
 }
 
 /// The block device behind the loop device `device`; `None` where a file is, or nothing.
@@ -20,13 +25,10 @@ pub fn backing_file(root: &Path, number: [u32; 2]) -> Option<PathBuf> {
 /// # Errors
 /// If it can't be read: there may be one all the same.
 pub fn below(root: &Path, device: &Device) -> io::Result<Option<Device>> {
-    let [major, minor] = device.number;
-    let behind = root.join(format!("sys/dev/block/{major}:{minor}/loop/backing_file"));
-    let Some(node) = text_if_there(&behind)? else { return Ok(None) };
-    let node = Path::new(node.trim_end_matches('\n'));
+    let Some(node) = behind(root, device.number)? else { return Ok(None) };
     let Ok(name) = node.strip_prefix("/dev") else { return Ok(None) };
     let folder = root.join("sys/block").join(name);
-    let Some(number) = text_if_there(&folder.join("dev"))? else { return Ok(None) };
+    let Some(number) = plain::text_if_there(&folder.join("dev"))? else { return Ok(None) };
     let size = fs::read_to_string(folder.join("size"))?;
     let parsed = || {
         let (major, minor) = number.trim().split_once(':')?;
@@ -36,13 +38,6 @@ pub fn below(root: &Path, device: &Device) -> io::Result<Option<Device>> {
         Some(Device { path: node.display().to_string(), number, size_bytes })
     };
     Ok(parsed())
-}
-
-fn text_if_there(path: &Path) -> io::Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        text => text.map(Some),
-    }
 }
 
 /// So many loop devices may lie upon each other. The kernel lets them form no ring (drivers/block/

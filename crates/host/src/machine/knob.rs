@@ -1,7 +1,7 @@
 //! What can be set: a knob by its name, and the file that it stands for.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{module_file, sysctl_file};
 use serde::{Deserialize, Serialize};
 
+use super::plain;
 use crate::sys;
 
 pub(super) const READ_AHEAD: &str = "read_ahead_kb";
@@ -104,10 +105,8 @@ impl Knob {
         let Some([major, minor]) = self.device() else { return Ok(None) };
         let own = root.join(format!("sys/dev/block/{major}:{minor}"));
         let disk = if own.join("partition").try_exists()? { own.join("..") } else { own };
-        match fs::read_to_string(disk.join("diskseq")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            text => Ok(text?.trim().parse().ok()),
-        }
+        let text = plain::text_if_there(&disk.join("diskseq"))?;
+        Ok(text.and_then(|text| text.trim().parse().ok()))
     }
 
     /// Reading gives something else than was written: the throttle's rules, which are one line for

@@ -42,6 +42,17 @@ pub fn open_among_others(path: &Path, options: &mut OpenOptions) -> io::Result<F
     }
 }
 
+/// What a file of the kernel's says; `None` if there is none.
+///
+/// # Errors
+/// If it is there, or may be, and can't be read.
+pub fn text_if_there(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
+}
+
 /// All that comes out of `input`.
 ///
 /// # Errors

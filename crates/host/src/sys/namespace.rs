@@ -101,8 +101,8 @@ pub fn make_read_only(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the mounts below `at` read-only; the one at `at` stays as it is. False: the kernel can't
-/// do it at once (mount_setattr(2), Linux 5.12).
+/// Makes the mounts below `at` read-only; the one at `at` stays as it is. False: not at once
+/// (mount_setattr(2), Linux 5.12), and nothing is changed.
 pub fn make_read_only_below(at: &Path) -> io::Result<bool> {
     let at = c_path(at)?;
     let set = |flags: c_int, attributes: libc::mount_attr| {
@@ -123,9 +123,9 @@ pub fn make_read_only_below(at: &Path) -> io::Result<bool> {
     let unchanged = libc::mount_attr { attr_set: 0, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let read_only = libc::MOUNT_ATTR_RDONLY;
     let was_read_only = flags_of(&at)? & libc::MS_RDONLY != 0;
-    match set(libc::AT_RECURSIVE, libc::mount_attr { attr_set: read_only, ..unchanged }) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => return Ok(false),
-        done => done?,
+    // A container's filter may refuse it with any error.
+    if set(libc::AT_RECURSIVE, libc::mount_attr { attr_set: read_only, ..unchanged }).is_err() {
+        return Ok(false);
     }
     if !was_read_only {
         set(0, libc::mount_attr { attr_clr: read_only, ..unchanged })?;

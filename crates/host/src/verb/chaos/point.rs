@@ -269,7 +269,7 @@ pub fn at_every_step(
 }
 
 fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Point>; 4]) {
-    let its = scene.trial();
+    let aimed = scene.trial();
     for (place, step) in known.steps.iter().enumerate() {
         let point = |fault, trial| {
             let when = When::Step(trial, place as u32 + 1);
@@ -277,16 +277,16 @@ fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Po
         };
         for which in 0..SIGNALS.len() {
             let list = if which < OF_EVERY_STEP { &mut *every } else { &mut *others };
-            list.push(point(Fault::Signal(which, Victim::Lab), its));
+            list.push(point(Fault::Signal(which, Victim::Lab), aimed));
         }
-        let elsewhere = [its - 1, its + 1];
+        let elsewhere = [aimed - 1, aimed + 1];
         kills.extend(elsewhere.map(|trial| point(Fault::Signal(0, Victim::Lab), trial)));
         let of_trial: &[Victim] = match scene.has_guests() {
             true => &[Victim::Machine],
             false => &[Victim::Trial, Victim::Work],
         };
-        kills.extend(of_trial.iter().map(|victim| point(Fault::Signal(0, *victim), its)));
-        others.push(point(Fault::Full, its));
+        kills.extend(of_trial.iter().map(|victim| point(Fault::Signal(0, *victim), aimed)));
+        others.push(point(Fault::Full, aimed));
     }
 }
 
