@@ -135,6 +135,10 @@ fn file_name(token: &Token) -> PathBuf {
     format!("{token}{ENDING}").into()
 }
 
+fn path_of(token: &Token) -> PathBuf {
+    registry().join(JOURNALS).join(file_name(token))
+}
+
 /// The file beside a journal while a trial is under way.
 pub(crate) fn trial_name(token: &Token) -> PathBuf {
     format!("{token}.trial").into()
@@ -205,7 +209,7 @@ impl Journal {
 
     /// Where it stands.
     pub fn path(&self) -> PathBuf {
-        registry().join(JOURNALS).join(file_name(&self.token))
+        path_of(&self.token)
     }
 }
 
@@ -429,7 +433,13 @@ impl Stale {
     pub fn undos(&self) -> io::Result<Vec<Undo>> {
         let lines = self.journal.lines()?;
         let undos = lines.iter().skip(1).rev().map(|line| serde_json::from_str(line));
-        undos.collect::<Result<_, _>>().map_err(io::Error::from)
+        undos.collect::<Result<_, serde_json::Error>>().map_err(|error| {
+            let path = path_of(&self.journal.token);
+            io::Error::other(format!(
+                "its journal {} is damaged ({error}): undo by hand what it lists, and remove it",
+                path.display()
+            ))
+        })
     }
 
     /// There are settings in it that other runs may change, too. One that can't be read undoes
@@ -531,6 +541,18 @@ mod tests {
         assert!(path.exists());
         journal.close().unwrap();
         assert!(!path.exists() && stale_of(folder.path()).is_none());
+    }
+
+    #[test]
+    fn a_damaged_journal_says_where_it_is_and_undoes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(Some(folder.path())).unwrap();
+        journal.write(&"nothing that can be undone").unwrap();
+        let path = journal.path();
+        drop(journal);
+        let said = stale_of(folder.path()).unwrap().play_back().unwrap_err().to_string();
+        assert!(said.contains(&path.display().to_string()) && path.exists(), "{said}");
+        fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -114,6 +114,22 @@ fn a_scene_that_the_machine_has_not_is_left_out_and_says_why() {
 }
 
 #[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_folder_without_room_is_refused() {
+    let scene = Scene::new();
+    let dir = scene.typed("");
+    let words = format!(
+        "mount -t tmpfs -o size=16M none {dir} && exec {} selftest --points 1 --dir {dir}",
+        env!("CARGO_BIN_EXE_fsverdict")
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &words]);
+    let done = Started::new(command).wait().exits(1);
+    done.says("a campaign needs ").says("free: name another folder with --dir");
+    scene.assert_nothing_left();
+}
+
+#[test]
 fn a_point_that_is_none_is_refused() {
     let scene = Scene::new();
     scene.run("selftest --points 1 --dir /dev/shm").exits(2).says("has a /dev/shm of its own");

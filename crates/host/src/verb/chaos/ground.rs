@@ -42,6 +42,22 @@ pub fn start_within(words: &[String]) -> Result<Child, HostError> {
     Ok(command.spawn()?)
 }
 
+/// The folder has room for the disk and for a copy of this program.
+fn check_space(folder: &Path) -> Result<(), HostError> {
+    let needed_bytes = DISK_BYTES + fs::metadata("/proc/self/exe")?.len();
+    let free_bytes = sys::free_bytes(folder)?;
+    if free_bytes >= needed_bytes {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(folder).display();
+    Err(format!(
+        "a campaign needs {} MiB, and {parent} has {} free: name another folder with --dir",
+        needed_bytes.div_ceil(MIB),
+        free_bytes / MIB
+    )
+    .into())
+}
+
 /// The place, made.
 #[derive(Debug)]
 pub struct Ground {
@@ -60,6 +76,7 @@ impl Ground {
     /// Makes it in `folder`, in a mount namespace of this process alone.
     pub fn new(folder: &Path, seed: u64) -> Result<Ground, HostError> {
         let folder = folder.canonicalize()?;
+        check_space(&folder)?;
         let program = folder.join("fsverdict");
         fs::copy("/proc/self/exe", &program)?;
         tool::run_words(&["ip", "link", "set", "lo", "up"])?;
