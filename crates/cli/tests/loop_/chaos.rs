@@ -1,6 +1,6 @@
 //! The program's own campaign of faults: a few points of each kind, and the table of promises.
 
-use crate::support::{Done, Scene, Started};
+use crate::support::{Done, Scene, Started, program};
 
 /// The promises that every point puts to the test.
 const OF_EACH: [&str; 7] = [
@@ -122,7 +122,7 @@ fn a_folder_without_room_is_refused() {
         "mount -t tmpfs -o size=16M none {dir} && exec {} selftest --points 1 --dir {dir}",
         env!("CARGO_BIN_EXE_fsverdict")
     );
-    let mut command = std::process::Command::new("unshare");
+    let mut command = program("unshare");
     command.args(["--mount", "sh", "-c", &words]);
     let done = Started::new(command).wait().exits(1);
     done.says("a campaign needs ").says("free: name another folder with --dir");
