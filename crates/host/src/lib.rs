@@ -20,4 +20,4 @@ pub mod undo;
 pub mod verb;
 pub mod workload;
 
-pub use machine::{folder, plain};
+pub use machine::{cell, folder, plain};

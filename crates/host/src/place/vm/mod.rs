@@ -24,6 +24,7 @@ mod facts;
 pub mod fetch;
 mod full;
 pub mod guest;
+mod heard;
 mod host_files;
 mod hung;
 mod image;

@@ -14,9 +14,9 @@ use fsverdict_core::model::need::Answer;
 use super::apt::Apt;
 use super::arch::Arch;
 use super::archive::Archive;
-use super::console;
 use super::error::{VmError, failed};
 use super::fetch;
+use super::heard;
 use super::kernel::{self, Kernel};
 use super::qemu::Machine;
 use super::release::by_version;
@@ -271,7 +271,7 @@ fn judged(release: &str, said: &str) -> Answer {
     if has_started {
         return Answer::yes(format!("Linux {release}, a process of this machine's"));
     }
-    let end = console::end_of(said);
+    let end = heard::end_of(said);
     // Theirs are of a fixed size, and the processor's may be larger (AVX-512, AMX).
     let is_old = by_version(release, "6.13").is_lt();
     let why =

@@ -1,4 +1,4 @@
-//! sysbench's fileio test: its three commands, and what `run` prints.
+//! What sysbench's `run` prints.
 //!
 //! sysbench 1.0 writes its figures for people only. Rates have two decimals and the time four; the
 //! latencies come from the histogram that `--histogram=on` prints, in buckets 2% apart and to a
@@ -7,14 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fsverdict_core::model::{Histogram, Phase, PhaseRecord, Sample, Sysbench};
+use fsverdict_core::model::{Histogram, Sample};
 use fsverdict_core::printed;
-use fsverdict_core::run::{HostError, Step};
 use thiserror::Error;
 
-use super::command::{self, Ready};
-use super::engine::{Act, Engine, OVER, Scene, TimedPart, only_whole};
-use super::left;
+use crate::workload::left;
 
 const MIB: f64 = 1_048_576.0;
 const NS_PER_MS: f64 = 1e6;
@@ -22,99 +19,32 @@ const NS_PER_S: f64 = 1e9;
 
 /// Output that can't be read.
 #[derive(Debug, Error)]
-enum SysbenchError {
+pub enum SysbenchError {
     #[error("sysbench's output {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("sysbench's output {} has no {missing:?}: is it sysbench 1.0?", path.display())]
     Unknown { path: PathBuf, missing: &'static str },
 }
 
-impl Engine for Sysbench {
-    fn lay_out(&self, scene: &Scene) -> Result<(), HostError> {
-        Ok(command::ready(&argv(self, "prepare", scene.seed), "fill", scene)?.run()?)
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        phase: Phase,
-        scene: &'a Scene,
-    ) -> Result<Box<dyn TimedPart + 'a>, HostError> {
-        only_whole(phase)?;
-        let ready = command::ready(&argv(self, "run", scene.seed), "sysbench", scene)?;
-        Ok(Box::new(Whole { ready: Some(ready), printed: scene.raw.join("sysbench.stdout") }))
-    }
-
-    fn clean_up(&self, scene: &Scene) -> Result<(), HostError> {
-        let argv = argv(self, "cleanup", scene.seed);
-        Ok(command::ready(&argv, "sysbench-cleanup", scene)?.run()?)
-    }
-
-    fn dry(&self, step: Step, scene: &Scene) -> Result<Vec<Act>, HostError> {
-        let command = match step {
-            Step::Fill => "prepare",
-            Step::Work(phase) => only_whole(phase).map(|()| "run")?,
-            Step::Cleanup => "cleanup",
-            _ => return Ok(Vec::new()),
-        };
-        Ok(vec![Act::Command(argv(self, command, scene.seed))])
-    }
-}
-
-/// The run, and where it prints.
-struct Whole {
-    ready: Option<Ready>,
-    printed: PathBuf,
-}
-
-impl TimedPart for Whole {
-    fn run(&mut self) -> Result<(), HostError> {
-        Ok(self.ready.take().ok_or(OVER)?.run_whole()?)
-    }
-
-    fn figures(&mut self, record: &mut PhaseRecord) -> Result<(), HostError> {
-        let result = parse(&self.printed)?;
-        record.tool_ns = Some(result.tool_ns);
-        record.operations = Some(result.operations);
-        record.application_read_bytes = Some(result.read_bytes);
-        record.application_write_bytes = Some(result.write_bytes);
-        record.histograms = result.histograms;
-        record.samples = result.samples;
-        Ok(())
-    }
-}
-
-/// The command line of `prepare`, `run` or `cleanup`. What the test itself gives comes after ours
-/// and wins.
-fn argv(test: &Sysbench, command: &str, seed: u64) -> Vec<String> {
-    // sysbench keeps its seed in an int and takes 0 for the time of day.
-    let seed = (seed % i32::MAX as u64) + 1;
-    let ours = ["sysbench".to_string(), "fileio".into(), format!("--rand-seed={seed}")];
-    let mut argv = Vec::from(ours);
-    argv.push("--histogram=on".into());
-    argv.extend(test.arguments());
-    argv.push(command.into());
-    argv
-}
-
 /// What a run did.
 #[derive(Debug, Default)]
-struct SysbenchResult {
+pub struct SysbenchResult {
     /// Reads and writes.
-    operations: u64,
+    pub operations: u64,
     /// Bytes read.
-    read_bytes: u64,
+    pub read_bytes: u64,
     /// Bytes written.
-    write_bytes: u64,
+    pub write_bytes: u64,
     /// sysbench's own time.
-    tool_ns: u64,
+    pub tool_ns: u64,
     /// Latencies of reads, writes and fsyncs together.
-    histograms: BTreeMap<String, Histogram>,
+    pub histograms: BTreeMap<String, Histogram>,
     /// sysbench's own figures.
-    samples: Vec<Sample>,
+    pub samples: Vec<Sample>,
 }
 
 /// Reads what `run` printed to `path`.
-fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
+pub fn parse(path: &Path) -> Result<SysbenchResult, SysbenchError> {
     let text = left::text(path, left::TEXT_BYTES)
         .map_err(|source| SysbenchError::Unreadable { path: path.into(), source })?;
     let output = Output { text: &text, path };
@@ -175,7 +105,8 @@ impl Output<'_> {
             let Some((value, rest)) = line.split_once('|') else { continue };
             let count = rest.trim_start_matches('*').trim().parse::<u64>();
             if let (Ok(ms), Ok(count)) = (value.trim().parse::<f64>(), count) {
-                *buckets.entry((ms * NS_PER_MS).round() as u64).or_default() += count;
+                let bucket = buckets.entry((ms * NS_PER_MS).round() as u64).or_default();
+                *bucket = bucket.saturating_add(count);
             }
         }
         if buckets.is_empty() {
@@ -273,12 +204,5 @@ Latency (ms):
     fn another_programs_output_is_no_result() {
         let error = parsed("nonsense").unwrap_err().to_string();
         assert!(error.ends_with("has no \"total time:\": is it sysbench 1.0?"), "{error}");
-    }
-
-    #[test]
-    fn the_tests_own_options_come_last() {
-        let test = Sysbench::Arguments(vec!["--rand-seed=5".into()]);
-        let argv = argv(&test, "run", 1 << 52).join(" ");
-        assert_eq!(argv, "sysbench fileio --rand-seed=2097153 --histogram=on --rand-seed=5 run");
     }
 }
