@@ -43,6 +43,7 @@ fuzz_target!(|text: &str| {
         claims: &claims,
         findings: &findings,
         published: &[],
+        is_packed: false,
     };
     let kept = Kept { path: "run", is_packed: false };
     for all in [false, true] {

@@ -2,7 +2,7 @@
 //! records made of them.
 #![no_main]
 
-use fsverdict_core::judge::{table_findings, table_lacking};
+use fsverdict_core::judge::{table_findings, table_missing};
 use fsverdict_core::model::Judgement;
 use fsverdict_core::published::{self, Columns, File, Wanted};
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
     drop(published::measured(&files, &wanted()));
     let Ok(table) = published::read(text) else { return };
     table_findings(&table);
-    table_lacking(&table);
+    table_missing(&table);
     for test in &table.tests {
         published::described(&test.job);
         test.columns.iter().for_each(|column| drop(published::meaning(column)));

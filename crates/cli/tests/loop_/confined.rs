@@ -2,9 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::process::Child;
 
 use super::{failure, of, printed, run_command, run_plan};
-use crate::support::{Done, Scene, Started, list, text, tool, wait_for};
+use crate::support::{Done, Scene, Started, list, program, text, tool, wait_for};
 
 const MIB: usize = 1 << 20;
 const OPTIONS: &str = "--fs ext4,ext4 --size 64M --rounds 1";
@@ -558,22 +559,69 @@ fn a_fio_job_by_absolute_paths_runs_where_it_is_mapped() {
     scene.assert_nothing_left();
 }
 
+/// A process that ends with this.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// What is tried by a user's work: `$1` is a folder of the user's, with a file, and `$2` a process.
+const OF_A_USER: &str = r#"
+out() { echo "escaped: $*"; }
+exec 2>/dev/null
+echo > "$1/x" && out open
+echo >> "$1/file" && out append
+true > "$1/file" && out truncate
+mv "$1" here && out move
+mv "$1/file" here && out rename
+ln "$1/file" here && out link
+rm "$1/file" && out unlink
+ln -s / "$1/link" && out symlink
+mkfifo "$1/pipe" && out mkfifo
+mknod disk b 7 0 && out mknod
+(: >&9) && out a file that was left open
+unshare -Urm mount --bind "$1" . && out mount
+unshare -Urm umount /proc && out umount
+echo > "/proc/$2/root$1/x" && out root of a process
+cat "/proc/$2/environ" > read && out environment of a process
+readlink "/proc/$2/fd/0" && out files of a process
+perl -e 'exit(syscall(101, 16, $ARGV[0], 0, 0) == 0 ? 0 : 1)' "$2" && out ptrace
+mkdir m && echo > m/x && mv m/x y && echo > "$TMPDIR/z" && echo done
+"#;
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_users_work_is_kept_in_its_folder_too() {
     let scene = Scene::new();
-    let [one, other, outside] = ["a", "b", "runtime"].map(|name| {
+    let [one, other, outside] = ["a", "b", "outside"].map(|name| {
         fs::create_dir(scene.path(name)).unwrap();
         scene.typed(name)
     });
+    fs::write(scene.path("outside/file"), "whole").unwrap();
+    let user = ["--reuid=65534", "--regid=65534", "--clear-groups", "sleep", "6000"];
+    let mut process = Ended(program("setpriv").args(user).spawn().unwrap());
     let bed = format!("directory:{one},{other}");
-    let script = format!(
-        "echo > {outside}/x; mv {outside} here; mkdir m; echo > m/x; mv m/x y; echo > $TMPDIR/z; \
-         [ ! -e {outside}/x ]"
-    );
-    let line = ["run", "--bed", &bed, "--rounds", "1", "--output", "run", "--warm"];
-    let line = [&line[..], &["--", "sh", "-c", &script]].concat();
-    Started::new(scene.as_nobody(&line)).wait().exits(0);
-    assert!(!scene.path("runtime/x").exists());
+    let number = process.0.id().to_string();
+    let line = ["run", "--bed", &bed, "--rounds", "1", "--output", "run", "--warm", "--"];
+    let line = [&line[..], &["sh", "-c", OF_A_USER, "sh", &outside, &number]].concat();
+    let nobody = scene.as_nobody(&line);
+    // A file of the user's is left open as 9.
+    let mut command = program("sh");
+    let opened = format!("exec 9>>{outside}/file; exec \"$@\"");
+    command.args(["-c", &opened, "sh"]).arg(nobody.get_program()).args(nobody.get_args());
+    command.current_dir(scene.path("")).env_clear();
+    command.envs(nobody.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Started::new(command).wait().exits(0);
+    assert!(process.0.try_wait().unwrap().is_none(), "the process was ended");
+    let records = scene.records("run");
+    assert_eq!(records.len(), 2);
+    for trial in &records {
+        assert_eq!(escaped(&printed(&scene, trial)), [""; 0]);
+    }
+    assert_eq!(fs::read_to_string(scene.path("outside/file")).unwrap(), "whole");
+    assert_eq!(fs::read_dir(scene.path("outside")).unwrap().count(), 1, "nothing was made there");
     scene.assert_nothing_left();
 }

@@ -365,6 +365,8 @@ fn kept(path: &Path, boot: &str, ask: impl FnOnce() -> State) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use fsverdict_core::model::Each;
 
     use super::*;
@@ -465,6 +467,34 @@ mod tests {
             assert!(line.contains("driver=blklogwrites,node-name=logged"), "{line}");
             let sandbox = format!(" -sandbox {SANDBOX} ");
             assert_eq!(line.contains(&sandbox), machine.is_untrusted, "{line}");
+        }
+    }
+
+    /// A migration to a program starts that: by the monitor, as who breaks out could by himself.
+    #[test]
+    #[ignore = "needs QEMU: run ./test"]
+    fn a_machine_that_runs_a_strangers_plan_starts_no_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let migrates = |name: &str, more: &str| {
+            let made = folder.path().join(name);
+            let line = format!(
+                "printf 'migrate -d \"exec:cat >{}\"\\ninfo status\\nquit\\n' | qemu-system-x86_64 \
+                 -S -nodefaults -display none -monitor stdio -machine none {more} >/dev/null",
+                made.display()
+            );
+            (tool::run_words(&["sh", "-c", &line]), made)
+        };
+        let (ended, made) = migrates("escaped", &format!("-sandbox {SANDBOX}"));
+        let error = ended.expect_err("the kernel ends it").to_string();
+        // 128 and SIGSYS, as the shell says it.
+        assert!(error.contains("159"), "{error}");
+        assert!(!made.exists());
+        let (ended, made) = migrates("allowed", "");
+        ended.unwrap();
+        let start = Instant::now();
+        while !made.exists() {
+            assert!(start.elapsed() < Duration::from_secs(600), "nothing was tried");
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 

@@ -185,7 +185,7 @@ fn open(
     let records = records(ground)?;
     let of_scene: Vec<Point> =
         wanted.points.iter().filter(|point| point.scene == scene).cloned().collect();
-    if scene.is_slow() {
+    if scene.is_slow() && !wanted.every_step {
         // They are killed at random moments alone.
         known.steps.clear();
     } else if of_scene.is_empty() && !scene.has_guests() {

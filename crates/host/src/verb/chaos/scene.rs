@@ -146,7 +146,8 @@ impl Scene {
         [USER_MODE, LAYERS].contains(&self.bed)
     }
 
-    /// It boots so slowly that each point is a moment, and none a step.
+    /// It boots so slowly that each point is a moment, and none a step, unless each step is to be
+    /// met.
     pub fn is_slow(self) -> bool {
         [VIRTUAL, POOL].contains(&self.bed)
     }

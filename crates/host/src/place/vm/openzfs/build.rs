@@ -348,4 +348,55 @@ mod tests {
         assert!(told.iter().any(|line| line.starts_with("checking ")), "{told:?}");
         assert!(told.iter().any(|line| line == "CC [M]  module/a.o"), "{told:?}");
     }
+
+    /// What is tried in configure's place: with the machine's settings as they are, and by what a
+    /// shell has of its own.
+    const ATTACKS: &str = "\
+        out() { echo \"escaped: $*\"; }
+        for it in kernel/core_pattern vm/drop_caches kernel/hostname; do
+            read -r is <\"/proc/sys/$it\" || is=
+            (echo \"$is\" >\"/proc/sys/$it\") 2>/dev/null && out \"$it\"
+        done
+        (kill -0 OUTSIDE) 2>/dev/null && out a signal
+        for it in /dev/*; do
+            case $it in
+                */null | */zero | */full | */random | */urandom | */std* | */fd) ;;
+                *) out \"$it\" ;;
+            esac
+        done
+        for it in 3 4 5 6 7 8 9; do
+            (: >&$it) 2>/dev/null && out what is open as $it
+        done
+        [ -e FOLDER ] && out the path of a folder
+        (: >/proc/1/rootFOLDER/x) 2>/dev/null && out the root of another
+        echo tried
+        exit 1";
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn a_build_reaches_no_process_and_no_setting_of_the_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, log) = (folder.path().join("root"), folder.path().join("log"));
+        let build = Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log };
+        if let Err(error) = check_tools() {
+            eprintln!("left out: {error}");
+            return;
+        }
+        pretend(&build.root);
+        // The user's own, who may end it.
+        let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        let sleeps = [&user[..], &["sleep", "6000"]].concat();
+        let sleeps: Vec<String> = sleeps.into_iter().map(String::from).collect();
+        let mut outside = tool::users(&sleeps).spawn().unwrap();
+        let attacks = ATTACKS
+            .replace("OUTSIDE", &outside.id().to_string())
+            .replace("FOLDER", &folder.path().display().to_string());
+        let path = build.root.join("usr/src/zfs-2.3.9/configure");
+        fs::write(path, format!("#!/bin/sh\n{attacks}\n")).unwrap();
+        build.run(&mut |_| {}).unwrap_err();
+        outside.kill().and_then(|()| outside.wait()).unwrap();
+        let said = build.said();
+        let escapes: Vec<&str> = said.lines().filter(|it| it.starts_with("escaped: ")).collect();
+        assert!(escapes.is_empty() && said.contains("tried\n"), "{said}");
+    }
 }
