@@ -80,8 +80,8 @@ fn a_run_gives_each_of_the_seven_answers() {
         assert_eq!(it["answer"], it["text"], "{it}");
     }
     assert!(text(&answered[5]["why"]).starts_with("A7: the caches could not be dropped"));
-    let counted = "1 of 7 claims holds, 1 in direction, 1 does not, 1 claims a difference \
-                   that is too small to matter";
+    let counted = "1 of 7 claims holds, 1 in direction, 1 does not, in 1 the difference is \
+                   too small to matter";
     for format in ["text", "markdown", "html"] {
         let shown = scene.run(&format!("report run --format {format}")).exits(0).stdout;
         let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -39,7 +39,7 @@ const BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Unmodelled {
     /// No version.
-    #[error("{0:?} is not a version of Linux: name one as 3.8 or 4.6.2")]
+    #[error("{0:?} is not a version of Linux: name one like 3.8 or 4.6.2")]
     NoVersion(String),
     /// Before the first generation.
     #[error("the model begins with Linux 3.2, and {0} is older")]

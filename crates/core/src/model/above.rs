@@ -42,7 +42,9 @@ impl FromStr for Above {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(format!("{text:?} is not a file system: write overlay, overlay:volatile"));
+            return Err(format!(
+                "{text:?} is not a file system: write overlay or overlay:volatile"
+            ));
         }
         let options: Vec<String> = match text.contains(':') {
             true => rest.split(',').map(String::from).collect(),

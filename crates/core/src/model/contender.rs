@@ -104,7 +104,7 @@ impl Contender {
     pub(super) fn check_knobs(&self) -> Result<(), String> {
         if let Some(name) = self.sysctl.keys().find(|name| sysctl_file(name).is_none()) {
             return Err(format!(
-                "sets {name:?}, which is not the name of a sysctl: vm.dirty_ratio"
+                "sets {name:?}, which is not the name of a sysctl, such as vm.dirty_ratio"
             ));
         }
         if let Some(name) = self.module.keys().find(|name| module_file(name).is_none()) {

@@ -39,8 +39,8 @@ pub(super) fn tally(claims: &[Answered]) -> Option<String> {
             Answer::HoldsInDirection => "in direction".into(),
             Answer::DoesNotHold => format!("{does} not"),
             Answer::TooSmallToMatter => {
-                let s = if count == 1 { "s" } else { "" };
-                format!("claim{s} a difference that is too small to matter")
+                let said = format!("in {count} the difference is too small to matter");
+                return (count > 0).then_some(said);
             }
             Answer::MeasuredSomethingElse => "measured something else".into(),
             open => format!("{is} {}", open.label()),
@@ -49,6 +49,11 @@ pub(super) fn tally(claims: &[Answered]) -> Option<String> {
     };
     let parts: Vec<String> = Answer::ALL.into_iter().filter_map(part).collect();
     Some(format!("{}.", parts.join(", ")))
+}
+
+/// Whether what is claimed leads a report: where nothing of it can be measured here, the verdicts do.
+pub(super) fn lead(claims: &[Answered]) -> bool {
+    claims.iter().any(|it| it.answer != Answer::NotMeasurableHere)
 }
 
 /// Adds the list, a line each.
@@ -202,12 +207,20 @@ mod tests {
         assert_eq!(counted(&[Answer::Holds]), "1 of 1 claim holds.");
         assert_eq!(
             counted(&Answer::ALL),
-            "1 of 7 claims holds, 1 in direction, 1 does not, 1 claims a difference \
-             that is too small to matter, 1 is undecided, 1 measured something else, 1 is not \
-             measurable here."
+            "1 of 7 claims holds, 1 in direction, 1 does not, in 1 the difference is too small to \
+             matter, 1 is undecided, 1 measured something else, 1 is not measurable here."
         );
         let twice = [Answer::DoesNotHold, Answer::Undecided].repeat(2);
         assert_eq!(counted(&twice), "0 of 4 claims hold, 2 do not, 2 are undecided.");
+    }
+
+    #[test]
+    fn what_can_not_be_measured_does_not_lead() {
+        let leads = |answers: &[Answer]| {
+            lead(&answers.iter().map(|it| answered(*it, "x")).collect::<Vec<_>>())
+        };
+        assert!(!leads(&[Answer::NotMeasurableHere; 2]) && !leads(&[]));
+        assert!(leads(&[Answer::NotMeasurableHere, Answer::Undecided]));
     }
 
     #[test]

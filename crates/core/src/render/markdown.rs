@@ -46,7 +46,9 @@ pub fn report(report: &Report, shown: Option<(&[Figure], &str)>) -> String {
 /// The claims, the answer, probably why, the matrix, and what to do next.
 fn answered(report: &Report) -> String {
     let matrix = Matrix::of(report);
-    let mut out = claimed(report) + &format!("**{}**\n\n", marked(&answer(report, &matrix)));
+    let claims_lead = claims::lead(report.claims);
+    let mut out = if claims_lead { claimed(report) } else { String::new() };
+    out += &format!("**{}**\n\n", marked(&answer(report, &matrix)));
     for line in [unequal(report.findings), why(report, &matrix)].into_iter().flatten() {
         out += &format!("{}\n\n", marked(&line));
     }
@@ -72,6 +74,9 @@ fn answered(report: &Report) -> String {
     if !legend.is_empty() {
         let legend = marked(&legend.join("; "));
         out += &format!("\n{legend}. In brackets: the interval.\n");
+    }
+    if !claims_lead && !report.claims.is_empty() {
+        out += &format!("\n{}", claimed(report));
     }
     out += &format!("\n{}\n", marked(&ending(report)));
     let kept = Kept { path: &report.run.name, is_packed: report.is_packed };

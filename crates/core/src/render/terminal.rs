@@ -28,7 +28,10 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     }
     out.add_wrapped(Paint::Plain, 0, &title(report));
     out.add(Paint::Plain, "\n");
-    claims::draw(&mut out, report.claims);
+    let claims_lead = claims::lead(report.claims);
+    if claims_lead {
+        claims::draw(&mut out, report.claims);
+    }
     out.add_wrapped(Paint::Strong, INDENT, &answer(report, &matrix));
     for line in [unequal(report.findings), why(report, &matrix)].into_iter().flatten() {
         out.add_wrapped(Paint::Plain, INDENT, &line);
@@ -42,6 +45,10 @@ pub fn answered(report: &Report, kept: Kept, all: bool) -> Painted {
     }
     if !legend.is_empty() {
         out.add_wrapped(Paint::Soft, INDENT, &legend.join(";  "));
+    }
+    if !claims_lead && !report.claims.is_empty() {
+        out.add(Paint::Plain, "\n");
+        claims::draw(&mut out, report.claims);
     }
     out.add_wrapped(Paint::Soft, INDENT, &ending(report));
     for Step { text, command } in steps(report, kept) {

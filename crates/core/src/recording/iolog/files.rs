@@ -111,7 +111,7 @@ impl Files {
         let innermost = self.folders.iter().enumerate().filter_map(|it| below(it, &whole)).max();
         let (_, number, rest) = innermost.ok_or_else(|| {
             let folders = self.folders.join(" or ");
-            format!("{typed} is not below {folders}: name its folder by --below")
+            format!("{typed} is not below {folders}: name its folder with --below")
         })?;
         let mut name = number.to_string();
         for part in rest.split('/').filter(|part| !part.is_empty() && *part != ".") {

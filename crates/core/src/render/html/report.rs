@@ -17,16 +17,20 @@ pub fn page(report: &Report, timelines: &[Timeline]) -> String {
     let figures = figures(report, timelines);
     let run = report.run;
     let asked = Matrix::of(report);
+    let claims_lead = claims::lead(report.claims);
+    let answered = Some(answer(report, &asked));
+    let said = [claims::tally(report.claims), answered].into_iter().flatten();
+    let said: Vec<String> = if claims_lead { said.collect() } else { said.rev().collect() };
     let page = Page {
         title: &facts::title(report),
         version: &run.program_version,
         above: format!("fsverdict, {}", run.started.get(..10).unwrap_or_default()),
-        answer: [claims::tally(report.claims), Some(answer(report, &asked))]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" "),
-        first: html! { (claimed(report)) (matrix::first(report, &asked)) },
+        answer: said.join(" "),
+        first: html! {
+            @if claims_lead { (claimed(report)) }
+            (matrix::first(report, &asked))
+            @if !claims_lead { (claimed(report)) }
+        },
         facts: machine(report).into_iter().chain([facts::ending(report)]).collect(),
         contents: contents(report),
         main: main(report, &asked, &figures),
