@@ -174,6 +174,26 @@ fn the_course_of_uploads_is_the_records() {
     is_drawn(&scene, "upload-course", "studies/upload-course");
 }
 
+/// The report beside each packed run is what the program says of it now.
+#[test]
+fn the_reports_of_records_are_what_the_program_says_of_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folders = fs::read_dir(root.join("record")).unwrap().map(|it| it.unwrap().path());
+    let kept = |folder: &PathBuf| [folder.join("run.tar.gz"), folder.join("report.md")];
+    let both = folders.map(|it| kept(&it)).filter(|both| both.iter().all(|it| it.exists()));
+    let both: Vec<[PathBuf; 2]> = both.collect();
+    assert!(!both.is_empty());
+    let scene = Scene::new();
+    for [pack, report] in both {
+        let pack = pack.display().to_string();
+        let now = scene.fsverdict(&["report", &pack, "--format", "markdown"]).stdout;
+        if std::env::var_os("FSVERDICT_RENEW").is_some() {
+            fs::write(&report, &now).unwrap();
+        }
+        assert!(fs::read_to_string(&report).unwrap() == now, "FSVERDICT_RENEW=1 writes {report:?}");
+    }
+}
+
 /// What `figures/DRAWN.svg` shows is what `docs/SHOWN.svg` does.
 fn is_drawn(scene: &Scene, drawn: &str, shown: &str) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
