@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::fs;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Instant;
 
 use fsverdict_host::cell::{self, Cells, Ground};
@@ -29,16 +30,23 @@ fn main() -> Done {
     let mut cells = Cells::new(Ground::default());
     // A trial's first cell makes it, for all of them.
     cells.user()?;
-    let bare_command = || Ok(tool::users(&["true".into()]).status().map(drop)?);
+    let bare_command = || succeeded(tool::users(&["true".into()]).status()?);
     side_by_side("command", turns, bare_command, || in_cell(&mut cells))
 }
 
 /// A command in a cell of its own.
 fn in_cell(cells: &mut Cells) -> Done {
     let command = cells.cell()?.command(tool::users(&["true".into()]), Path::new("/"))?;
-    command.start()?.wait_and_reap()?;
+    let status = command.start()?.wait_and_reap()?;
     cells.leave();
-    Ok(())
+    succeeded(status)
+}
+
+fn succeeded(status: ExitStatus) -> Done {
+    match status.success() {
+        true => Ok(()),
+        false => Err(tool::ended(status).into()),
+    }
 }
 
 fn side_by_side(

@@ -378,7 +378,8 @@ pub fn ask_where(
     Ok(Answer { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
-/// Runs a system tool that takes long, with all that it says in `log`; `tick` hears meanwhile how
+/// Runs a system tool that takes long, with all that it says in `log`, and with nothing open that
+/// was left to us; `tick` hears meanwhile how
 /// long it has been running. One that is not done within `limit` is killed.
 pub fn logged(
     argv: &[String],
@@ -390,6 +391,7 @@ pub fn logged(
     let mut command = command(&argv[0])?;
     command.args(&argv[1..]).env("LC_ALL", "C").current_dir("/");
     command.stdout(log.try_clone().map_err(start)?).stderr(log);
+    sys::start_with_nothing_open(&mut command);
     sys::bind_to_us(&mut command);
     let mut child = Awaited::start(&mut command).map_err(start)?;
     let status = wait(&mut child, limit, tick).map_err(start)?;

@@ -44,7 +44,7 @@ pub use machine::*;
 pub use mapped::*;
 pub use mapping::*;
 pub use namespace::*;
-pub use open_files::open_place;
+pub use open_files::{open_place, start_with_nothing_open};
 pub use page_cache::{Cached, cached, page_bytes};
 pub use perf::*;
 pub use pipe::*;

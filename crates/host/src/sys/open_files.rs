@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use libc::c_int;
 
@@ -45,6 +47,12 @@ pub(super) fn close_files(kept: [c_int; 3]) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Has `command` start with nothing open but its standard files.
+pub fn start_with_nothing_open(command: &mut Command) {
+    // SAFETY: the closure only makes system calls that are safe after a fork; it allocates nothing.
+    unsafe { command.pre_exec(|| close_files([-1; 3])) };
 }
 
 /// Numbers of open files that are tried one by one, where the kernel can't be told all at once.
@@ -112,4 +120,29 @@ fn open_path(path: &Path, flags: c_int) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::users;
+
+    #[test]
+    fn what_was_left_open_is_not_passed_on() {
+        let asks = || {
+            let mut command = users(&["sh", "-c", "(: >&9) 2>/dev/null"].map(String::from));
+            // SAFETY: dup2(2) takes two numbers, and may be called after a fork.
+            unsafe {
+                command.pre_exec(|| match libc::dup2(1, 9) {
+                    9 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                });
+            }
+            command
+        };
+        assert!(asks().status().unwrap().success());
+        let mut command = asks();
+        start_with_nothing_open(&mut command);
+        assert!(!command.status().unwrap().success());
+    }
 }

@@ -181,23 +181,18 @@ fn shown(
         SYSTEM.iter().any(|it| path.starts_with(it)) && path.components().count() <= 4
     };
     let holds = |path: &Path| ground.places().any(|place| place.starts_with(path));
-    let temporary = TEMPORARY.iter().map(PathBuf::from).chain(homes.iter().cloned());
-    // Each takes an overlay, and tools write to no other.
-    let (private, read): (Vec<PathBuf>, Vec<PathBuf>) =
-        temporary.partition(|path| !ground.for_tools || path.as_path() == Path::new("/tmp"));
     let mut shown = BTreeMap::new();
     for mount in mounts.iter().filter(|mount| mount.file_system != "autofs") {
         let path = Path::new(&mount.at);
-        let is_wanted = of_system(path) || holds(path) || read.iter().any(|it| it == path);
-        if path.parent().is_some() && !own(path) && is_wanted {
+        if path.parent().is_some() && !own(path) && (of_system(path) || holds(path)) {
             let is_bed = ground.bed.as_deref() == Some(path);
             let how = if is_bed { Shown::Bed } else { Shown::ReadOnly };
             shown.insert(path.to_path_buf(), how);
         }
     }
     let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
-    let private = private.into_iter().filter(is_folder);
-    shown.extend(private.map(|path| (path, Shown::Private)));
+    let private = TEMPORARY.iter().map(PathBuf::from).chain(homes.iter().cloned());
+    shown.extend(private.filter(is_folder).map(|path| (path, Shown::Private)));
     shown.extend(ground.kept.iter().map(|path| (path.clone(), Shown::ReadOnly)));
     // What is private has nothing of the machine's to be reached from outside.
     let is_private = |path: &&PathBuf| shown.get(*path) == Some(&Shown::Private);

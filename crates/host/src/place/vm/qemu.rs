@@ -474,11 +474,16 @@ mod tests {
     #[test]
     #[ignore = "needs QEMU: run ./test"]
     fn a_machine_that_runs_a_strangers_plan_starts_no_program() {
+        const QEMU: &str = Arch::X86.qemu();
+        if !tool::is_there(QEMU) {
+            eprintln!("left out: {QEMU} is not installed");
+            return;
+        }
         let folder = tempfile::tempdir().unwrap();
         let migrates = |name: &str, more: &str| {
             let made = folder.path().join(name);
             let line = format!(
-                "printf 'migrate -d \"exec:cat >{}\"\\ninfo status\\nquit\\n' | qemu-system-x86_64 \
+                "printf 'migrate -d \"exec:cat >{}\"\\ninfo status\\nquit\\n' | {QEMU} \
                  -S -nodefaults -display none -monitor stdio -machine none {more} >/dev/null",
                 made.display()
             );
@@ -487,10 +492,10 @@ mod tests {
         let (ended, made) = migrates("escaped", &format!("-sandbox {SANDBOX}"));
         let error = ended.expect_err("the kernel ends it").to_string();
         // 128 and SIGSYS, as the shell says it.
-        assert!(error.contains("159"), "{error}");
+        assert!(error.contains("exit status 159"), "{error}");
         assert!(!made.exists());
-        let (ended, made) = migrates("allowed", "");
-        ended.unwrap();
+        // One that is told to end while it migrates may abort.
+        let (_, made) = migrates("allowed", "");
         let start = Instant::now();
         while !made.exists() {
             assert!(start.elapsed() < Duration::from_secs(600), "nothing was tried");

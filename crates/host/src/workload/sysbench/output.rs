@@ -201,6 +201,12 @@ Latency (ms):
     }
 
     #[test]
+    fn more_events_than_a_count_holds_are_as_many_as_it_holds() {
+        let many = PRINTED.replace(" 332\n", " 18446744073709551615\n");
+        assert_eq!(parsed(&many).unwrap().histograms["event"].buckets[0], (1000, u64::MAX));
+    }
+
+    #[test]
     fn another_programs_output_is_no_result() {
         let error = parsed("nonsense").unwrap_err().to_string();
         assert!(error.ends_with("has no \"total time:\": is it sysbench 1.0?"), "{error}");

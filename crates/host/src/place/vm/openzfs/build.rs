@@ -133,7 +133,8 @@ pub fn check_tools() -> Result<(), VmError> {
 
 /// `script` in namespaces of its own, with `root` as `$1` and `words` after it.
 fn unshared(root: &str, script: &str, words: &[&str]) -> Vec<String> {
-    const UNSHARE: [&str; 6] = ["unshare", "-Ur", "--mount", "--pid", "--fork", "--kill-child"];
+    const UNSHARE: [&str; 7] =
+        ["unshare", "-Ur", "--mount", "--net", "--pid", "--fork", "--kill-child"];
     let become_nobody = ["unshare", "--mount", "sh", "-ec", BECOME_NOBODY, "sh", root];
     let (before, root) = match sys::is_root() {
         true => (&become_nobody[..], "/mnt"),
@@ -252,7 +253,9 @@ fn last_lines(said: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::os::linux::net::SocketAddrExt;
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
 
     use super::super::super::toolbox;
     use super::*;
@@ -368,13 +371,16 @@ mod tests {
             (: >&$it) 2>/dev/null && out what is open as $it
         done
         [ -e FOLDER ] && out the path of a folder
-        (: >/proc/1/rootFOLDER/x) 2>/dev/null && out the root of another
+        while read -r _ _ _ _ _ _ _ name; do
+            case $name in *FOLDER) out a socket by its name ;; esac
+        done </proc/net/unix
+        (: >/proc/OUTSIDE/rootFOLDER/x) 2>/dev/null && out the root of another
         echo tried
         exit 1";
 
     #[test]
     #[ignore = "needs root: run ./test"]
-    fn a_build_reaches_no_process_and_no_setting_of_the_machine() {
+    fn a_build_reaches_no_process_socket_or_setting_of_the_machine() {
         let folder = tempfile::tempdir().unwrap();
         let (root, log) = (folder.path().join("root"), folder.path().join("log"));
         let build = Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log };
@@ -387,14 +393,18 @@ mod tests {
         let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
         let sleeps = [&user[..], &["sleep", "6000"]].concat();
         let sleeps: Vec<String> = sleeps.into_iter().map(String::from).collect();
+        let path = folder.path().as_os_str().as_encoded_bytes();
+        let name = SocketAddr::from_abstract_name(path).unwrap();
+        let _socket = UnixListener::bind_addr(&name).unwrap();
         let mut outside = tool::users(&sleeps).spawn().unwrap();
         let attacks = ATTACKS
             .replace("OUTSIDE", &outside.id().to_string())
             .replace("FOLDER", &folder.path().display().to_string());
         let path = build.root.join("usr/src/zfs-2.3.9/configure");
         fs::write(path, format!("#!/bin/sh\n{attacks}\n")).unwrap();
-        build.run(&mut |_| {}).unwrap_err();
+        let ended = build.run(&mut |_| {});
         outside.kill().and_then(|()| outside.wait()).unwrap();
+        ended.unwrap_err();
         let said = build.said();
         let escapes: Vec<&str> = said.lines().filter(|it| it.starts_with("escaped: ")).collect();
         assert!(escapes.is_empty() && said.contains("tried\n"), "{said}");
