@@ -115,8 +115,8 @@ pub struct Journal {
     written: Vec<Undo>,
 }
 
-/// What another thread has just begun has the file open, too, until it is another program: closed
-/// by us alone it would stay locked till then (flock(2)).
+/// A process that another thread has just forked has the file open, too, until its execve(2).
+/// Closing it alone would leave the lock to that process (flock(2)).
 impl Drop for Journal {
     fn drop(&mut self) {
         let _ = self.file.unlock();

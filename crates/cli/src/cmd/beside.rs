@@ -48,13 +48,13 @@ pub fn check_idle(plan: &Plan, arguments: &Arguments) -> Result<(), Usage> {
     let is_made = matches!(kind, BedKind::Loop | BedKind::Ram);
     let is_elsewhere = matches!(plan.place, Some(Place::Local | Place::Sim));
     let idle = [
-        (arguments.size.is_some() && !is_made, "--size", "the bed is there already"),
-        (arguments.devices.is_some() && !is_made, "--devices", "the bed is there already"),
+        (arguments.size.is_some() && !is_made, "--size", "this bed exists already"),
+        (arguments.devices.is_some() && !is_made, "--devices", "this bed exists already"),
         (arguments.dir.is_some() && kind != BedKind::Loop, "--dir", "the bed has no image files"),
         (
             (!arguments.erase.is_empty() || arguments.erase_data) && kind != BedKind::Device,
             "--erase",
-            "nothing but a bed of devices is erased",
+            "only bed device is erased",
         ),
         (!arguments.bring.is_empty() && is_elsewhere, "--bring", NO_MACHINES),
         (arguments.vm_qemu.is_some() && is_elsewhere, "--vm-qemu", NO_MACHINES),
@@ -123,7 +123,7 @@ mod tests {
         "-- true",
     ];
 
-    /// What is none of the plan's affair, or takes its place.
+    /// Options that are no part of a plan, or that take its place.
     const NOT_THE_PLANS: [&str; 12] = [
         "plan",
         "study",

@@ -175,7 +175,7 @@ impl Tools {
         if self.arch != Arch::OWN {
             let (program, mirror) = (self.program.as_deref(), self.mirror.as_deref());
             let userland = userland::get(self.arch, &self.packages, program, mirror, say)?;
-            userland.missing().into_iter().for_each(|how| say::tell(&format!("lacking: {how}")));
+            userland.missing().into_iter().for_each(|how| say::tell(&format!("missing: {how}")));
             say::print(&format!("{}\n", userland.root().display()))?;
             return Ok(());
         }

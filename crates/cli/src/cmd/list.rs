@@ -19,8 +19,8 @@ use crate::say;
 use crate::shipped::{self, Shipped};
 use crate::uses;
 
-/// List contenders, layers, workloads, plans, studies, uses, beds, probes and places, with what is
-/// lacking here.
+/// List contenders, layers, workloads, plans, studies, uses, beds, probes and places, with what
+/// this machine lacks for them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict list\n  fsverdict list contenders")]
 pub struct Arguments {

@@ -1,5 +1,5 @@
 //! The same ways out as a command's, tried by whatever else a plan or a file has started: servers,
-//! sysbench's scripts and its own three commands, and the tools of `check`.
+//! sysbench's scripts and its own three commands, and programs in the place of mkfs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -155,29 +155,51 @@ fn no_way_leads_what_is_called_sysbench_out_of_the_cell() {
     attacked.came_through(&scene, "what is called sysbench");
 }
 
-/// A program in the place of mkfs may do what it likes: a hole in mkfs is no more than that. It
-/// needs the kernel's settings of a device, and so is no root of another user namespace.
-#[test]
-#[ignore = "needs root and loop devices: run ./test"]
-fn no_way_leads_a_tool_of_check_out_of_its_cell() {
-    let scene = Scene::new();
-    let attacked = Attacked::new(&scene);
+/// Runs a command of the program where another is in the place of mkfs.ext4. It may do what it
+/// likes: a hole in mkfs is no more than that. It needs the kernel's settings of a device, and so
+/// is no root of another user namespace.
+fn in_the_place_of_mkfs(scene: &Scene, attacked: &Attacked, words: &[&str]) -> Done {
+    // Asked for its version, it is no tool of a plan's.
     let program = format!(
-        "#!/bin/sh\ncd /dev/shm || exit 1\nsh {} > said 2>&1\n\
+        "#!/bin/sh\n[ \"$1\" != -V ] || exit 0\ncd /dev/shm || exit 1\nsh {} > said 2>&1\n\
          ways=$(grep ^escaped said | grep -v btrfs-control | tr '\\n' ' ')\n\
          echo \"tried $(grep -c '^done$' said): ${{ways}}end\" >&2\nexit 1\n",
         attacked.script
     );
     let program = scene.write("program", &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let file = scene.write("tune.sh", "mkfs.ext4 -O ^has_journal DEV\n");
     let place = "mount --bind \"$1\" \"$(command -v mkfs.ext4)\" && shift && exec \"$@\"";
     let us = env!("CARGO_BIN_EXE_fsverdict");
-    let words = ["unshare", "--mount", "sh", "-c", place, "sh", &program, us, "check", "--json"];
-    let done = with_keys(&scene, &[&words[..], &[&file]].concat());
+    let before = ["unshare", "--mount", "sh", "-c", place, "sh", &program, us];
+    with_keys(scene, &[&before[..], words].concat())
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn no_way_leads_a_tool_of_check_out_of_its_cell() {
+    let scene = Scene::new();
+    let attacked = Attacked::new(&scene);
+    let file = scene.write("tune.sh", "mkfs.ext4 -O ^has_journal DEV\n");
+    let done = in_the_place_of_mkfs(&scene, &attacked, &["check", "--json", &file]);
     let found: Value = serde_json::from_str(&done.stdout).unwrap();
     let settings = list(&found["settings"]);
     let told: Vec<&str> = settings.iter().map(|it| text(&it["said"])).collect();
     assert!(!told.is_empty() && told.iter().all(|it| it.contains("tried 2: end")), "{told:#?}");
     attacked.came_through(&scene, "a tool of check");
+}
+
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn no_way_leads_a_trials_mkfs_out_of_its_fence() {
+    let scene = Scene::new();
+    let attacked = Attacked::new(&scene);
+    let words = ["run", "--json", "-", "--output", "run", "--fs", "ext4,ext4", "--rounds", "1"];
+    let words = [&words[..], &["--size", "64M", "--", "true"]].concat();
+    let document = in_the_place_of_mkfs(&scene, &attacked, &words).json();
+    for trial in trials(&document) {
+        let failed = &trial["outcome"]["failed"];
+        assert_eq!(failed["step"], "mkfs", "{trial:#}");
+        assert!(text(&failed["error"]).contains("tried 2: end"), "{failed:#}");
+    }
+    attacked.came_through(&scene, "a trial's mkfs");
 }

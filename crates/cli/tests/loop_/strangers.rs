@@ -330,7 +330,7 @@ fn a_stored_document_formats_nothing() {
         command.args(["--out", &scene.typed("record.json")]);
         let done = Started::new(command).wait();
         assert_eq!(disk.kind(), before, "the disk was formatted: {}", done.stderr);
-        let done = done.exits(3).says("no run that lives has given this document out");
+        let done = done.exits(3).says("no running fsverdict has given this document out");
         assert!(!scene.path("record.json").exists(), "{}", done.stdout);
     }
     drop(disk);

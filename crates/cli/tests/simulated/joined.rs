@@ -48,7 +48,7 @@ fn what_differs_stands_on_top_and_verdicts_side_by_side() {
     assert!(at("the old one") < at("terms are the same for all"));
     assert!(at("tuned: mount") < at("terms are the same for all"));
     assert!(at("terms are the same for all") < at("metric"));
-    assert!(at("the same in all runs: tuned: mount") < at("opposed"));
+    assert!(at("different things in the runs: tuned: mount") < at("opposed"));
     at("between runs they say nothing about each other");
     assert!(!shown.contains("These runs were not measured on equal terms"), "{shown}");
     let markdown = scene.run("report old new --format markdown").exits(0).stdout;

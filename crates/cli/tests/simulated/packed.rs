@@ -246,13 +246,12 @@ fn a_damaged_pack_is_told_from_a_wrong_one() {
 fn published_runs_are_whole() {
     let scene = Scene::new();
     let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record");
-    let packs: Vec<_> = fs::read_dir(&record)
-        .unwrap()
-        .map(|entry| entry.unwrap().path().join("run.tar.gz"))
-        .filter(|path| path.exists())
-        .collect();
-    assert!(packs.len() >= 6, "{packs:?}");
-    for pack in &packs {
+    let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
+    let folders = entries(&record).filter(|it| it.is_dir());
+    let files: Vec<_> = folders.flat_map(|folder| entries(&folder).collect::<Vec<_>>()).collect();
+    let packs: Vec<_> = files.iter().filter(|it| it.extension() == Some("gz".as_ref())).collect();
+    assert!(packs.len() >= 40, "{packs:?}");
+    for pack in packs {
         let pack = pack.display().to_string();
         let texts = tool("tar", &["--extract", "--to-stdout", "--gzip", "--file", &pack]).unwrap();
         // A plan's own folder of that name.

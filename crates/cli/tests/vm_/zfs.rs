@@ -31,7 +31,7 @@ fn built() -> Option<PathBuf> {
     command.args(["kernels", "get", KERNELS[0], "--with", "zfs"]);
     let output = command.env("XDG_CACHE_HOME", cache()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() && said.contains("is to be had: ") {
+    if !output.status.success() && said.contains("was found: ") {
         eprintln!("left out: {said}");
         return None;
     }

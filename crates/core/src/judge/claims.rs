@@ -141,7 +141,7 @@ const EXACT: f64 = 1.0 + 1e-8;
 fn answer(claimed: Claimed, measured: Measured, margin: Percent) -> (Answer, bool) {
     let Measured { low, high, .. } = measured;
     let wide = 1.0 + margin.0;
-    // A figure that never varies has an interval of a breadth that is none (interval.rs).
+    // A figure that never varies has an interval of almost no width (interval.rs).
     let is_within = claimed.low <= low * EXACT && high <= claimed.high * EXACT;
     let is_without = claimed.excludes(low, high);
     match claimed.way {

@@ -360,7 +360,7 @@ impl<'a> Fold<'a> {
             }
         }
         let mut findings = self.all_findings();
-        // That there are few rounds yet is so of every run that has begun.
+        // Every run has few rounds at first.
         findings.retain(|finding| finding.audit != Audit::A18);
         findings
     }

@@ -178,8 +178,8 @@ impl Course {
         assert!(self.interval.low <= mean && mean <= self.interval.high, "it holds its estimate");
     }
 
-    /// What both courses say: the interval holds both of theirs, and a verdict that only one of
-    /// them gives is none. The estimate is this one's.
+    /// What both courses say: the interval holds both of theirs, and a verdict counts only if
+    /// both give it. The estimate is this one's.
     pub fn or(self, other: &Course, margin: f64) -> Course {
         let interval = self.interval.hull(other.interval);
         let verdict = interval.verdict(margin);

@@ -489,7 +489,7 @@ pub struct Guest {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub disks: String,
     /// How its kernel had panicked when it was booted before, where this was not the first time, or
-    /// that nothing was heard of it then.
+    /// that it printed nothing then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panicked: Option<String>,
     /// The processor that QEMU emulated, if the kernel had panicked on the default one.
@@ -498,19 +498,24 @@ pub struct Guest {
     /// What its kernel can't tell, a sentence each, and that its processor is another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,
+    /// Its kernel counts flushes, as those of Linux 5.5 and later do; older records don't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes_counted: Option<bool>,
 }
 
-/// What records say of a kernel that counts no flushes: of one that counts discards (Linux 4.18),
-/// and of one that counts neither.
+/// What is said of a kernel that counts no flushes, in older records too: of one that counts
+/// discards (Linux 4.18), and of one that counts neither.
 pub const NO_FLUSHES_COUNTED: [&str; 2] = [
     "/proc/diskstats, with discards; flushes need Linux 5.5",
     "/proc/diskstats; discards need Linux 4.18, flushes 5.5",
 ];
 
 impl Guest {
-    /// Its kernel counts flushes: Linux 5.5 and later. In older records others say 0.
+    /// Its kernel counts flushes. In older records others say that they counted 0.
     pub fn counts_flushes(&self) -> bool {
-        !self.lacks.iter().any(|it| NO_FLUSHES_COUNTED.contains(&it.as_str()))
+        let is_said_not_to =
+            || self.lacks.iter().any(|it| NO_FLUSHES_COUNTED.contains(&it.as_str()));
+        self.flushes_counted.unwrap_or_else(|| !is_said_not_to())
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn tally(claims: &[Answered]) -> Option<String> {
     Some(format!("{}.", parts.join(", ")))
 }
 
-/// Whether what is claimed leads a report: where nothing of it can be measured here, the verdicts do.
+/// Whether what is claimed leads a report: where none of it can be measured, the verdicts do.
 pub(super) fn lead(claims: &[Answered]) -> bool {
     claims.iter().any(|it| it.answer != Answer::NotMeasurableHere)
 }

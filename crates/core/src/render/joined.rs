@@ -197,7 +197,7 @@ fn work(joined: &Joined, reports: &[Report], name: &str, preset: &str) -> Sectio
     if !unlike.is_empty() {
         let unlike = unlike.into_iter().collect::<Vec<_>>().join(", ");
         parts.push(Part::Warns(format!(
-            "The same name does not mean the same in all runs: {unlike}. See the table above."
+            "These names stand for different things in the runs: {unlike}. See the table above."
         )));
     }
     parts.push(Part::Grid(

@@ -77,7 +77,7 @@ fn summary(claims: &[Answered], precedent: Option<&Precedent>) -> String {
         both.partition(|(it, there)| confirms(it.answer) == confirms(there.answer));
     let all = alike.len() + apart.len();
     if all == 0 {
-        return format!("{tallied} No claim is decided by both the record and this run.");
+        return format!("{tallied} No claim is decided by both the published run and this one.");
     }
     let beside = match apart.len() {
         0 => format!("Of {all} claims that both runs decide, all point the same way"),
@@ -108,7 +108,8 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     let said = Answer::ALL.into_iter().filter(|it| all.contains(it));
     let signs: Vec<String> = said.map(|it| format!("{} {}", shown(it).1, it.label())).collect();
     let ratios = "Ratios: above 1, the one that the claim names is better.";
-    let run = precedent.map_or_else(String::new, |it| format!(" The record: {}.", records(it)));
+    let run =
+        precedent.map_or_else(String::new, |it| format!(" The published run: {}.", records(it)));
     let has_sign = claims.iter().any(|it| it.claim.to.is_some());
     let beyond = if has_sign { format!(" {EXTRAPOLATED}") } else { String::new() };
     format!("{}. {ratios}{beyond}{run}", signs.join(", "))
@@ -245,7 +246,7 @@ mod tests {
         let said = of([Answer::HoldsInDirection, Answer::Holds, Answer::Holds, Answer::Holds]);
         let beside = "Of 3 claims that both runs decide, 2 point the same way; not: \"b\".";
         assert!(said.ends_with(beside), "{said}");
-        assert!(of([Answer::Undecided; 4]).ends_with("by both the record and this run."));
+        assert!(of([Answer::Undecided; 4]).ends_with("by both the published run and this one."));
         assert!(summary(&all([Answer::Holds; 4]), None).contains("No run of this study"));
     }
 }

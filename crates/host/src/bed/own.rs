@@ -55,8 +55,8 @@ pub struct Own {
 }
 
 impl Drop for Own {
-    /// What another thread has just begun has the mark open, too, until it is another program:
-    /// closed by us alone it would stay locked till then (flock(2)).
+    /// A process that another thread has just forked has the mark open, too, until its execve(2).
+    /// Closing it alone would leave the lock to that process (flock(2)).
     fn drop(&mut self) {
         let _ = self.mark.unlock();
     }

@@ -60,8 +60,8 @@ impl Grant {
         grant.revoke();
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
         let mut file = sys::open_beneath(grant.folder.as_fd(), &grant.name, flags, 0o600)?;
-        let terms = Leased { trial: trial.clone(), devices, folders };
-        file.write_all(&serde_json::to_vec(&terms)?)?;
+        let leased = Leased { trial: trial.clone(), devices, folders };
+        file.write_all(&serde_json::to_vec(&leased)?)?;
         grant.folder.unlock()?;
         Ok(grant)
     }
@@ -92,7 +92,7 @@ impl Lease {
     /// another trial.
     pub fn of(trial: &Trial) -> Result<Lease, HostError> {
         let refused = |why: &str| Refusal::Document(format!("trial {}: {why}", trial.number));
-        let none = || refused("no run that lives has given this document out");
+        let none = || refused("no running fsverdict has given this document out");
         let token = Token::parse(&trial.bed.lab).ok_or_else(none)?;
         let journal = undo::living(&token)?.ok_or_else(none)?;
         let mut text = Vec::new();
@@ -100,11 +100,11 @@ impl Lease {
         sys::open_beneath(folder.as_fd(), &undo::trial_name(&token), libc::O_RDONLY, 0)
             .map_err(|_| none())?
             .read_to_end(&mut text)?;
-        let terms: Leased = serde_json::from_slice(&text)?;
-        if terms.trial.number != trial.number {
-            return Err(refused("its run is at another trial").into());
+        let leased: Leased = serde_json::from_slice(&text)?;
+        if leased.trial.number != trial.number {
+            return Err(refused("its run is working on another trial").into());
         }
-        if terms.trial != *trial {
+        if leased.trial != *trial {
             return Err(refused("it is not what its run has given out").into());
         }
         let is_own = || {
@@ -114,7 +114,7 @@ impl Lease {
         if trial.bed.kind == BedKind::Directory && !is_own() {
             return Err(refused("the folder it names is not its run's own").into());
         }
-        Ok(Lease { journal, devices: terms.devices, folders: terms.folders })
+        Ok(Lease { journal, devices: leased.devices, folders: leased.folders })
     }
 
     /// The folders that its run means, and not what may be there by now.
@@ -163,14 +163,14 @@ mod tests {
         let own = format!("/x/{}", bed::own::name(journal.token()));
         let right = trial(&lab, 3, &own);
         let refused = |trial: &Trial| Lease::of(trial).map(drop).unwrap_err().to_string();
-        assert!(refused(&right).contains("no run that lives"));
+        assert!(refused(&right).contains("no running fsverdict"));
         let granted = Grant::new(&journal, &right, Vec::new(), None).unwrap();
         let lease = Lease::of(&right).unwrap();
         lease.check_devices(&right).unwrap();
-        assert!(refused(&trial(&lab, 4, &own)).contains("at another trial"));
+        assert!(refused(&trial(&lab, 4, &own)).contains("on another trial"));
         assert!(refused(&Trial { raw: "/etc".into(), ..right.clone() }).contains("given out"));
         for odd in ["", "0123456789abcdef", "../../etc/passwd"] {
-            assert!(refused(&trial(odd, 3, &own)).contains("no run that lives"), "{odd}");
+            assert!(refused(&trial(odd, 3, &own)).contains("no running fsverdict"), "{odd}");
         }
         let mut more = right.clone();
         let null = fsverdict_core::model::Device {
@@ -185,7 +185,7 @@ mod tests {
         let granted = Grant::new(&journal, &home, Vec::new(), None).unwrap();
         assert!(refused(&home).contains("not its run's own"));
         drop(granted);
-        assert!(refused(&right).contains("no run that lives"));
+        assert!(refused(&right).contains("no running fsverdict"));
         journal.close().unwrap();
         let ended = lease.check_devices(&right).unwrap_err().to_string();
         assert!(ended.contains("has ended"), "{ended}");

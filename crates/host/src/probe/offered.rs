@@ -1,6 +1,7 @@
 //! Which probes this machine has something to read for.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use fsverdict_core::model::NO_FLUSHES_COUNTED;
@@ -11,14 +12,24 @@ use super::page_cache::{PageCache, PageCacheError};
 use crate::machine::answers::closed;
 use crate::sys;
 
-/// Documentation/admin-guide/iostats.rst: after number and name 11 fields, 15 with discards
-/// (Linux 4.18), 17 with flushes (5.5).
+/// How many fields a device has in /proc/diskstats after its number and name, if there is one: 11,
+/// 15 with discards (Linux 4.18), 17 with flushes (5.5; Documentation/admin-guide/iostats.rst).
+fn fields(root: &Path) -> io::Result<Option<usize>> {
+    let text = fs::read_to_string(root.join("proc/diskstats"))?;
+    Ok(text.lines().map(|line| line.split_whitespace().count().saturating_sub(3)).min())
+}
+
+/// This kernel counts flushes, as far as it shows.
+pub fn counts_flushes(root: &Path) -> bool {
+    !matches!(fields(root), Ok(Some(..17)))
+}
+
+/// What the kernel counts of a device.
 pub fn counters(root: &Path) -> Answer {
-    let text = match fs::read_to_string(root.join("proc/diskstats")) {
-        Ok(text) => text,
+    let fields = match fields(root) {
+        Ok(fields) => fields,
         Err(error) => return closed("/proc/diskstats", &error, "run it where /proc is"),
     };
-    let fields = text.lines().map(|line| line.split_whitespace().count().saturating_sub(3)).min();
     match fields {
         None => Answer::yes("/proc/diskstats, which has no device yet"),
         Some(17..) => Answer::yes("/proc/diskstats, with discards and flushes"),

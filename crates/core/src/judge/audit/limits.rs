@@ -23,7 +23,7 @@ const BIOS_A_REQUEST: f64 = 2.0;
 /// each other (block/blk-throttle.c, `DFL_THROTL_SLICE_HD`).
 const BURST_S: f64 = 0.2;
 
-/// So much more than its limit is none: rates are rounded to whole slices.
+/// Up to this factor a limit counts as kept: rates are rounded to whole slices.
 const ALLOWED: f64 = 1.1;
 
 /// From here on the limits are not what was measured.

@@ -42,7 +42,7 @@ pub fn answer(machine: &Machine, plan: &Plan, need: &Need) -> Answer {
         Need::Probe(ProbeKind::Device | ProbeKind::Pressure | ProbeKind::PageCache)
         | Need::BlockEvents
         | Need::Cgroups
-        | Need::KernelLog => Answer::unknown("it shows when the kernel runs"),
+        | Need::KernelLog => Answer::unknown("not known before the guest's kernel runs"),
         Need::Tool(name) => program(machine, plan, need, name, None),
         Need::Program { name, package } => program(machine, plan, need, name, package.as_deref()),
         Need::Qemu => qemu(machine, plan),
@@ -98,7 +98,7 @@ fn program(
             let program = name.split('|').next().unwrap_or(name);
             let package = package.or_else(|| tool::package(program));
             match Userland::of(arch).is_yet_to_bring(package) {
-                true => Answer::yes("it shows when there are programs for the guests"),
+                true => Answer::yes("not known before the guests' programs are fetched"),
                 false => not_in_userland(arch, program, package),
             }
         }

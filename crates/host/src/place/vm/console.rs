@@ -44,7 +44,7 @@ pub struct Silence {
 
 /// Nothing was heard of a machine whose kernel has words for us.
 #[derive(Debug, Error)]
-#[error("nothing was heard of it for {} s", after.as_secs())]
+#[error("it printed nothing for {} s", after.as_secs())]
 pub struct Mute {
     after: Duration,
 }
@@ -200,7 +200,7 @@ mod tests {
         let talks = Silence { later: 9 * second, at_first: Some(5 * second) };
         let mute = talks.check(false, 6 * second).unwrap_err();
         assert!(mute.is::<Mute>());
-        assert_eq!(mute.to_string(), "nothing was heard of it for 5 s");
+        assert_eq!(mute.to_string(), "it printed nothing for 5 s");
         assert!(talks.check(false, 5 * second).is_ok() && talks.check(true, 6 * second).is_ok());
         assert!(talks.check(true, 10 * second).unwrap_err().to_string().contains("hangs"));
         let may_be_mute = Silence { at_first: None, ..talks };

@@ -144,7 +144,7 @@ pub(super) fn find(wanted: Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, St
     }
     let why = if why.is_empty() { "no release has it".into() } else { why.join("; ") };
     Err(VmError::Fetch(format!(
-        "no kernel {} is to be had: {why}. Name one of Debian's releases (trixie, bullseye, sid), \
+        "no kernel {} was found: {why}. Name one of Debian's releases (trixie, bullseye, sid), \
          a package, another --flavour, or for a release that has been archived its --mirror",
         wanted.name
     )))

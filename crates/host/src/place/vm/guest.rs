@@ -170,6 +170,7 @@ fn serve() -> Result<(), HostError> {
     guest.boot_ns = uptime_ns();
     guest.disks = disks::attached(&folder_of(&disk));
     guest.lacks = missing_facts(Path::new("/"));
+    guest.flushes_counted = Some(offered::counts_flushes(Path::new("/")));
     if !has_namespaces() {
         guest.lacks.push(WITHOUT_NAMESPACES.into());
     }

@@ -115,7 +115,7 @@ impl Source {
         ));
         let none = |why: &str| {
             VmError::Fetch(format!(
-                "no package {package} is to be had: apt-get update, or install it{why}"
+                "no package {package} was found: apt-get update, or install it{why}"
             ))
         };
         let apt = Apt::private(newest, None, "main", Arch::OWN)

@@ -47,7 +47,10 @@ pub fn read(
         (None, _) => Names::none("--disk names the file system's device"),
         (Some(disk), [_]) => Names::on(&disk.display().to_string()),
         (Some(_), devices) => {
-            Names::none(&format!("of {} devices only requests are told", devices.len()))
+            let many = devices.len();
+            Names::none(&format!(
+                "with {many} devices, which file a request is of is not found out"
+            ))
         }
     };
     let first = disk.and_then(first_sector).unwrap_or(0);

@@ -205,7 +205,10 @@ fn writes_anywhere(map: &Map) -> bool {
 
 fn found(file_system: &str, devices: &[Device]) -> Result<(Disk, Map), String> {
     let [device] = devices else {
-        return Err(format!("of {} devices only requests are told", devices.len()));
+        return Err(format!(
+            "with {} devices, which file a request is of is not found out",
+            devices.len()
+        ));
     };
     if file_system.is_empty() {
         return Err("there is no file system of our own on the whole device".into());

@@ -129,7 +129,7 @@ impl Bench {
         })?;
         match filled.into_inner() {
             true => Err(Refused::Unasked(format!(
-                "it writes more than {} on a disk of that size, for which there is no room here",
+                "on a disk of that size it writes more than {}, for which this machine has no room",
                 Bytes(self.room_bytes)
             ))),
             false => Ok(answer),

@@ -232,11 +232,11 @@ fn sysctl(
         return finding(
             wish,
             Judged::Invalid,
-            format!("it is {:?} here: another kind of value", now.value),
+            format!("this machine has {:?}, a value of another kind", now.value),
         );
     }
     if now.value == wish.value {
-        return finding(wish, Judged::Redundant, "it is so on this machine already");
+        return finding(wish, Judged::Redundant, "this machine has this value already");
     }
     let was = format!("{} on this machine", now.value);
     if !HARMLESS.iter().any(|prefix| name.starts_with(prefix)) {
@@ -277,7 +277,8 @@ impl Taken {
             }
             let how = if known.knob == setting.knob { "sets it again" } else { "undoes it" };
             findings[*earlier].state = Judged::NoEffect;
-            findings[*earlier].said = Some(format!("line {line} {how}: it is {now:?} then"));
+            findings[*earlier].said =
+                Some(format!("line {line} {how}, so that it ends as {now:?}"));
             false
         });
         self.0.push((index, setting));

@@ -79,7 +79,7 @@ pub fn find(
     }
     let asked = version.map_or(String::new(), |version| format!(" {version}"));
     let why = why.join("; ");
-    Err(VmError::Fetch(format!("no OpenZFS{asked} for Linux {kernel} is to be had: {why}")))
+    Err(VmError::Fetch(format!("no OpenZFS{asked} for Linux {kernel} was found: {why}")))
 }
 
 fn in_release(release: &str, mirror: Option<&str>) -> Result<Source, VmError> {
