@@ -266,8 +266,8 @@ impl Plan {
         }
     }
 
-    /// Names in each claim the metric that it is about. A claim without one means
-    /// the metric that its own plan judges by, and another plan may judge by another.
+    /// Names in each claim the metric that it is about. A claim without one means the metric that
+    /// its own plan judges by, and another plan may judge by another.
     pub fn name_metrics(&mut self) {
         let metric = |claim: &Claim| Some(claim.compared(self).ok()?.metric);
         let metrics: Vec<Option<String>> = self.claims.iter().map(metric).collect();

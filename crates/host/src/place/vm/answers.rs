@@ -98,7 +98,7 @@ fn program(
             let program = name.split('|').next().unwrap_or(name);
             let package = package.or_else(|| tool::package(program));
             match Userland::of(arch).is_yet_to_bring(package) {
-                true => Answer::yes("not known before the guests' programs are fetched"),
+                true => Answer::yes("looked for once the guests' programs are fetched"),
                 false => not_in_userland(arch, program, package),
             }
         }

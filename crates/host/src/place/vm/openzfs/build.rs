@@ -318,16 +318,21 @@ mod tests {
         write("usr/src/zfs-2.3.9/configure", configure);
     }
 
+    /// A build in such a root; says why there can be none here.
+    fn pretended(folder: &Path) -> Option<Build<'static>> {
+        if let Err(error) = check_tools() {
+            eprintln!("left out: {error}");
+            return None;
+        }
+        let (root, log) = (folder.join("root"), folder.join("log"));
+        pretend(&root);
+        Some(Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log })
+    }
+
     #[test]
     fn a_build_is_made_in_its_root_and_its_failures_are_told() {
         let folder = tempfile::tempdir().unwrap();
-        let (root, log) = (folder.path().join("root"), folder.path().join("log"));
-        let build = Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log };
-        if let Err(error) = check_tools() {
-            eprintln!("left out: {error}");
-            return;
-        }
-        pretend(&build.root);
+        let Some(build) = pretended(folder.path()) else { return };
         let mut told = Vec::new();
         let mut run = || build.run(&mut |text| told.push(text.to_string()));
         run().unwrap();
@@ -382,13 +387,7 @@ mod tests {
     #[ignore = "needs root: run ./test"]
     fn a_build_reaches_no_process_socket_or_setting_of_the_machine() {
         let folder = tempfile::tempdir().unwrap();
-        let (root, log) = (folder.path().join("root"), folder.path().join("log"));
-        let build = Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log };
-        if let Err(error) = check_tools() {
-            eprintln!("left out: {error}");
-            return;
-        }
-        pretend(&build.root);
+        let Some(build) = pretended(folder.path()) else { return };
         // The user's own, who may end it.
         let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
         let sleeps = [&user[..], &["sleep", "6000"]].concat();
