@@ -34,9 +34,10 @@ pub struct Arguments {
     /// Go on for so many minutes [60 where none are given], instead of for forty points.
     #[arg(long, value_name = "MINUTES", num_args = 0..=1, value_parser = minutes)]
     chaos: Option<Option<f64>>,
-    /// Try each fault at every step of every bed: KILL, INT, TERM and HUP to the run; without
-    /// virtual machines also EIO and ENOSPC of a system call. Ends when all were met, or none of
-    /// the calls that were drawn for one came.
+    /// Try each fault at every step of every bed: KILL, INT, TERM and HUP to the run, and in turns
+    /// all other signals; KILL to the trial and its work, or to the virtual machine; a full disk;
+    /// without virtual machines also EIO and ENOSPC of a system call. Ends when all were met, or
+    /// could not be, and says which.
     #[arg(long)]
     every_step: bool,
     /// Try so many points at most.
@@ -177,7 +178,7 @@ fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Resul
         table.points < most && !is_over && !interrupted.load(Ordering::Relaxed)
     };
     chaos::campaign(folder, wanted, &mut hear).map_err(PlaceError)?;
-    say::print(&table.text(wanted.seed))?;
+    say::print(&table.text(wanted.seed, wanted.every_step))?;
     let is_stopped = interrupted.load(Ordering::Relaxed) || folder.join(chaos::STOP).exists();
     Ok(match table.broken.is_empty() {
         false => exit::FAILED,
@@ -195,9 +196,9 @@ struct Tally {
     /// Points whose time did not come.
     missed: u32,
     kills: u32,
-    /// The steps of each scene's trials, and what was done at which of them.
-    every_step: BTreeMap<String, BTreeSet<String>>,
-    at_step: BTreeMap<String, BTreeSet<(String, String)>>,
+    /// The faults and steps that each scene is to meet, and those that it has met.
+    to_meet: BTreeMap<String, BTreeSet<[String; 2]>>,
+    met: BTreeMap<String, BTreeSet<[String; 2]>>,
     left_out: Vec<String>,
     /// Points at which a promise was tried, and held.
     promises: BTreeMap<Promise, (u32, u32)>,
@@ -215,9 +216,8 @@ impl Tally {
                 remark!("left out: {scene}: {why}");
                 self.left_out.push(format!("{scene}: {why}"));
             }
-            News::Opened(scene, steps) => {
-                let steps = steps.iter().cloned().collect();
-                self.every_step.insert(scene.to_string(), steps);
+            News::Opened(scene, to_meet) => {
+                self.to_meet.insert(scene.to_string(), (*to_meet).clone());
             }
             News::Tried(outcome) => self.take(outcome),
         }
@@ -235,10 +235,7 @@ impl Tally {
             true => {
                 let scene = point.scene.to_string();
                 *self.kinds.entry((scene.clone(), point.kind())).or_default() += 1;
-                if let Some(fault) = point.of_every_step() {
-                    let done = self.at_step.entry(scene.clone()).or_default();
-                    done.insert((fault, at.clone()));
-                }
+                self.met.entry(scene.clone()).or_default().extend(point.of_every_step());
                 let steps = self.steps.entry(scene).or_default();
                 if !steps.contains(&at) {
                     steps.push(at);
@@ -262,7 +259,7 @@ impl Tally {
         }
     }
 
-    fn text(&self, seed: u64) -> String {
+    fn text(&self, seed: u64, every_step: bool) -> String {
         let mut text = String::new();
         let mut rows = vec![["promise", "points tried", "held"].map(String::from).to_vec()];
         for (promise, words) in PROMISES {
@@ -281,6 +278,9 @@ impl Tally {
         for line in &self.left_out {
             let _ = writeln!(text, "left out: {line}");
         }
+        for line in self.unmet_lines().filter(|_| every_step) {
+            let _ = writeln!(text, "{line}");
+        }
         for line in &self.broken {
             let _ = writeln!(text, "did not hold: {line}");
         }
@@ -295,13 +295,25 @@ impl Tally {
 
     /// How much of what every bed is to meet at every step a scene has met.
     fn share(&self, scene: &str) -> String {
-        let Some(steps) = self.every_step.get(scene).filter(|it| !it.is_empty()) else {
-            return "-".into();
-        };
-        let done = self.at_step.get(scene).into_iter().flatten();
-        let done = done.filter(|(_, step)| steps.contains(step)).count();
-        let faults = Scene::parse(scene).map_or(0, chaos::faults);
-        format!("{done} of {}", steps.len() * faults)
+        match self.to_meet.get(scene).map_or(0, BTreeSet::len) {
+            0 => "-".into(),
+            all => format!("{} of {all}", all - self.unmet(scene).count()),
+        }
+    }
+
+    fn unmet(&self, scene: &str) -> impl Iterator<Item = &[String; 2]> {
+        let met = self.met.get(scene);
+        let to_meet = self.to_meet.get(scene).into_iter().flatten();
+        to_meet.filter(move |pair| !met.is_some_and(|met| met.contains(*pair)))
+    }
+
+    /// What no scene of a campaign that was to meet everything has met.
+    fn unmet_lines(&self) -> impl Iterator<Item = String> {
+        self.to_meet.keys().filter_map(|scene| {
+            let unmet = self.unmet(scene).map(|[fault, step]| format!("{fault} at {step}"));
+            let unmet: Vec<String> = unmet.collect();
+            (!unmet.is_empty()).then(|| format!("not met: {scene}: {}", unmet.join(", ")))
+        })
     }
 }
 

@@ -167,13 +167,11 @@ impl<'a> Acting<'a> {
             }
             Some("step") => {
                 let step = news["step"].as_str().unwrap_or_default().to_string();
-                let steps = self.ended.steps.entry(self.trial).or_default();
-                steps.push(step.clone());
-                let now = When::Step(self.trial, steps.len() as u32);
+                self.ended.steps.entry(self.trial).or_default().push(step.clone());
                 if !self.ended.is_hit {
                     self.ended.step = step;
                 }
-                if self.point.is_some_and(|point| point.when == now) {
+                if self.point.is_some_and(|point| point.when == self.now()) {
                     self.act();
                 }
             }
@@ -184,12 +182,19 @@ impl<'a> Acting<'a> {
         }
     }
 
-    /// Faults that no step triggers: at a moment, or by strace, which then detaches from all that
-    /// it traces. One fault is enough.
+    /// The step that is under way.
+    fn now(&self) -> When {
+        let steps = self.ended.steps.get(&self.trial).map_or(0, Vec::len);
+        When::Step(self.trial, steps as u32)
+    }
+
+    /// Faults that no news of a step triggers: at a moment, as soon as the step's first process has
+    /// begun, or by strace, which then detaches from all that it traces. One fault is enough.
     fn act_in_time(&mut self) -> Result<(), HostError> {
         let Some(point) = self.point.filter(|_| !self.ended.is_hit) else { return Ok(()) };
         match &point.when {
             When::Moment(ms) if self.start.elapsed().as_millis() >= u128::from(*ms) => self.act(),
+            When::Step(..) if self.now() == point.when => self.act(),
             When::Call(call, count)
                 if self.calls.has_reached(&self.ground.trace(), call, *count) =>
             {

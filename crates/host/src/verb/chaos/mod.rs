@@ -25,8 +25,8 @@ use act::Ended;
 use ground::Ground;
 pub use ground::start_within;
 use look::Seen;
+pub use point::Point;
 use point::{Fault, Known, Means};
-pub use point::{Point, faults};
 pub use promise::{PROMISES, Promise, Tried};
 pub use scene::Scene;
 use trace::Calls;
@@ -73,8 +73,8 @@ pub struct Outcome {
 pub enum News<'a> {
     /// A scene's unbroken run did not succeed: it is left out.
     LeftOut(Scene, &'a str),
-    /// A scene is tried from now on, whose trials have these steps.
-    Opened(Scene, &'a [String]),
+    /// A scene is tried from now on, of which these faults are each to be met at that step.
+    Opened(Scene, &'a BTreeSet<[String; 2]>),
     /// A point has been tried.
     Tried(&'a Outcome),
 }
@@ -102,16 +102,15 @@ impl Opened {
     fn next(&mut self) -> Option<Point> {
         let Opened { points, met, .. } = self;
         points.find(|point| {
-            let pair = point.of_every_step().map(|fault| [fault, point.step.clone()]);
+            let pair = point.of_every_step();
             !met.as_ref().zip(pair).is_some_and(|(met, pair)| met.contains(&pair))
         })
     }
 
     fn note(&mut self, outcome: &Outcome) {
-        let point = &outcome.point;
-        let pair = point.of_every_step().filter(|_| outcome.is_hit);
-        if let (Some(met), Some(fault)) = (&mut self.met, pair) {
-            met.insert([fault, point.step.clone()]);
+        let pair = outcome.point.of_every_step().filter(|_| outcome.is_hit);
+        if let (Some(met), Some(pair)) = (&mut self.met, pair) {
+            met.insert(pair);
         }
     }
 }
@@ -194,7 +193,6 @@ fn open(
         let text = fs::read(ground.trace())?;
         known.calls = Calls::read(&String::from_utf8_lossy(&text), &steps);
     }
-    hear(&News::Opened(scene, &known.steps));
     let words = [scene.bed, scene.work];
     let seed = fsverdict_core::model::derived_seed(wanted.seed, &words, 0);
     let draws = &mut Draws::new(seed);
@@ -203,6 +201,7 @@ fn open(
         (true, true) => point::at_every_step(scene, &known, wanted.part, draws),
         (true, false) => point::points(scene, &known, wanted.part, draws),
     };
+    hear(&News::Opened(scene, &points.iter().filter_map(Point::of_every_step).collect()));
     let pauses = [if wanted.every_step { 0 } else { scene.pauses() }, 0];
     let met = wanted.every_step.then(BTreeSet::new);
     Ok(Opened { unbroken: records, points: points.into_iter(), pauses, met })

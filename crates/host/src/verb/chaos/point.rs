@@ -45,16 +45,12 @@ pub const SIGNALS: [(&str, i32, Means); 20] = [
     ("IO", libc::SIGIO, Means::Death),
     ("PWR", libc::SIGPWR, Means::Death),
 ];
-/// How many of them every step of every bed meets, from the first on.
+/// How many of them every step of every bed meets, from the first on; the others take turns.
 const OF_EVERY_STEP: usize = 4;
+const IN_TURNS: usize = SIGNALS.len() - OF_EVERY_STEP;
 const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
 /// How many moments a scene is killed at, besides its steps.
 const MOMENTS: usize = 8;
-
-/// How many kinds of fault every step of a scene is to meet: no kernel runs under strace(1).
-pub fn faults(scene: Scene) -> usize {
-    OF_EVERY_STEP + if scene.has_guests() { 0 } else { ERRORS.len() }
-}
 
 /// Who gets a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,14 +150,14 @@ impl Point {
         }
     }
 
-    /// The name of its fault, if every step of every bed must meet it: which process is killed
-    /// makes no difference there.
-    pub fn of_every_step(&self) -> Option<String> {
-        match &self.fault {
-            Fault::Signal(which, _) if *which < OF_EVERY_STEP => Some(SIGNALS[*which].0.into()),
-            Fault::Call(what) => Some(what.clone()),
-            _ => None,
-        }
+    /// Its fault and step, if every step of every bed is to meet that fault.
+    pub fn of_every_step(&self) -> Option<[String; 2]> {
+        let is_of = match &self.fault {
+            Fault::Signal(0, _) | Fault::Full => true,
+            Fault::Signal(which, victim) => *which < OF_EVERY_STEP && *victim == Victim::Lab,
+            Fault::Call(what) => ERRORS.contains(&what.as_str()),
+        };
+        (is_of && !self.step.is_empty()).then(|| [self.kind(), self.step.clone()])
     }
 
     /// The signal that the run's process gets, if it gets one from outside.
@@ -252,7 +248,7 @@ pub fn at_every_step(
     let [every, ..] = of;
     let mut groups: BTreeMap<_, Vec<Point>> = BTreeMap::new();
     for point in every {
-        groups.entry((point.of_every_step(), point.step.clone())).or_default().push(point);
+        groups.entry((point.kind(), point.step.clone())).or_default().push(point);
     }
     let mut groups: Vec<Vec<Point>> = groups.into_values().collect();
     draws.shuffle(&mut groups);
@@ -275,8 +271,10 @@ fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Po
             let when = When::Step(trial, place as u32 + 1);
             Point { scene, fault, when, step: step.clone() }
         };
+        let in_turn = OF_EVERY_STEP + (place + scene.place()) % IN_TURNS;
         for which in 0..SIGNALS.len() {
-            let list = if which < OF_EVERY_STEP { &mut *every } else { &mut *others };
+            let is_of_all = which < OF_EVERY_STEP || which == in_turn;
+            let list = if is_of_all { &mut *every } else { &mut *others };
             list.push(point(Fault::Signal(which, Victim::Lab), aimed));
         }
         let elsewhere = [aimed - 1, aimed + 1];
@@ -285,8 +283,8 @@ fn at_steps(scene: Scene, known: &Known, [every, kills, _, others]: &mut [Vec<Po
             true => &[Victim::Machine],
             false => &[Victim::Trial, Victim::Work],
         };
-        kills.extend(of_trial.iter().map(|victim| point(Fault::Signal(0, *victim), aimed)));
-        others.push(point(Fault::Full, aimed));
+        every.extend(of_trial.iter().map(|victim| point(Fault::Signal(0, *victim), aimed)));
+        every.push(point(Fault::Full, aimed));
     }
 }
 
@@ -411,8 +409,10 @@ mod tests {
             }
         }
         let every = at_every_step(scene, &known(), [0, 1], &mut Draws::new(7));
-        let met: BTreeSet<_> = every.iter().map(|it| (it.of_every_step(), &it.step)).collect();
-        assert_eq!((every.len(), met.len()), (steps.len() * OF_EVERY_STEP, every.len()));
+        let met: BTreeSet<_> = every.iter().filter_map(Point::of_every_step).collect();
+        // Four signals to the run, KILL to the trial and to its work, a full disk; one signal that
+        // takes turns.
+        assert_eq!((every.len(), met.len()), (steps.len() * 8, steps.len() * 7));
         // Two campaigns of one seed have each of them once.
         let mut both = [part(7, [0, 2]), part(7, [1, 2])].concat();
         let mut all = of(7);

@@ -125,6 +125,11 @@ impl Scene {
         Some(Scene { bed, work })
     }
 
+    /// Its place among all.
+    pub fn place(self) -> usize {
+        all().iter().position(|scene| *scene == self).unwrap_or(0)
+    }
+
     /// Trials are processes of this machine, which say their steps.
     pub fn is_real(self) -> bool {
         self.bed != SIMULATED && !self.has_guests()
