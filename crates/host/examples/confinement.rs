@@ -36,7 +36,10 @@ fn main() -> Done {
 
 /// A command in a cell of its own.
 fn in_cell(cells: &mut Cells) -> Done {
-    let command = cells.cell()?.command(tool::users(&["true".into()]), Path::new("/"))?;
+    let words = [std::env::var("W").unwrap_or("true".into())];
+    let command =
+        if std::env::var("R").is_ok() { tool::users_found(&words) } else { tool::users(&words) };
+    let command = cells.cell()?.command(command, Path::new("/"))?;
     let status = command.start()?.wait_and_reap()?;
     cells.leave();
     succeeded(status)

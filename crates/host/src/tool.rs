@@ -8,7 +8,8 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -246,6 +247,26 @@ pub fn users(argv: &[String]) -> Command {
     let mut command = new(&argv[0]);
     command.args(&argv[1..]).stdin(Stdio::null());
     command
+}
+
+/// [`users`] for a cell that hides none of the system's folders, in which a search of `PATH` takes
+/// some milliseconds: the program is found here, where `PATH` names no folder before it but those.
+pub fn users_found(argv: &[String]) -> Command {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(found) = in_system(&argv[0], &path) else { return users(argv) };
+    let mut command = new(found);
+    command.arg0(&argv[0]).args(&argv[1..]).stdin(Stdio::null());
+    command
+}
+
+/// Where execvp(3) finds `program`, if that and all before it in `path` are folders of the system.
+fn in_system(program: &str, path: &OsStr) -> Option<PathBuf> {
+    let of_system = |folder: &PathBuf| DIRECTORIES.iter().any(|it| Path::new(it) == folder);
+    let folders = std::env::split_paths(path).take_while(of_system);
+    let can_run = |path: &PathBuf| {
+        path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    folders.filter(|_| !program.contains('/')).map(|it| it.join(program)).find(can_run)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is that one place")]
@@ -496,6 +517,20 @@ mod tests {
         assert_eq!(find_also_in(qemu, OsStr::new("")), None);
         assert_eq!(find_also_in(qemu, OsStr::new("relative")), None);
         assert_eq!(find_also_in("mount", of), find("mount"), "the system's come first");
+    }
+
+    #[test]
+    fn a_works_program_is_found_ahead_in_folders_of_the_system_alone() {
+        let found = |program, path| in_system(program, OsStr::new(path));
+        let shell = Some("/bin/sh".into());
+        assert_eq!(found("sh", "/usr/local/bin:/bin"), shell);
+        // The work may see another folder there, or one that it fills itself.
+        assert_eq!(found("sh", "/opt/bin:/bin"), None);
+        assert_eq!(found("sh", ".:/bin"), None);
+        assert_eq!(found("./sh", "/bin"), None);
+        assert_eq!(found("no-such-program", "/usr/bin:/bin"), None);
+        let mut command = users_found(&["sh", "-c", "echo $0"].map(String::from));
+        assert_eq!(output(&mut command).unwrap().stdout, b"sh\n", "its name is the one given");
     }
 
     /// ldd is a script of bash on every Debian, mount is none.

@@ -79,7 +79,11 @@ pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, Comman
     };
     let (stdout, out) = open("stdout")?;
     let (stderr, errors) = open("stderr")?;
-    let mut command = tool::users(argv);
+    // Mapped folders may hide the machine's.
+    let mut command = match scene.workload.map.is_empty() {
+        true => tool::users_found(argv),
+        false => tool::users(argv),
+    };
     command.envs(scene.environment).stdout(out).stderr(errors);
     let command = match scene.cells {
         Some(cells) => cells.cell()?.command(command, &scene.directory)?,
