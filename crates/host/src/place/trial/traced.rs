@@ -9,7 +9,7 @@ use fsverdict_core::model::{BedKind, ExtraProbe, Phase, Sample, Trial};
 use fsverdict_core::render::one_line;
 
 use crate::machine::marks::Marks;
-use crate::probe::trace::{Recorded, Recording, TraceError, logged};
+use crate::probe::trace::{TraceError, Traced, Tracer, logged};
 
 /// The file of a trial's log.
 fn log_of(trial: &Trial) -> PathBuf {
@@ -23,7 +23,7 @@ pub struct Tracing {
     // Let go of before the instance whose file it has.
     /// Where the work says what it does.
     pub marks: Marks,
-    recording: Option<Recording>,
+    tracer: Option<Tracer>,
 }
 
 /// Begins to record, if that is asked for. Where it can't be, the trial has no log, and its
@@ -32,12 +32,12 @@ pub fn begin(trial: &Trial, phase: Phase) -> Option<Tracing> {
     trial.probes.contains(&ExtraProbe::Trace).then_some(())?;
     let log = log_of(trial);
     let folder = log.parent().unwrap_or(Path::new("."));
-    let recording = told(Recording::begin(&trial.bed.lab, &trial.bed.devices, folder));
-    let trace = recording.as_ref().and_then(|recording| told(recording.marker()));
+    let tracer = told(Tracer::begin(&trial.bed.lab, &trial.bed.devices, folder));
+    let trace = tracer.as_ref().and_then(|tracer| told(tracer.marker()));
     let disk = Some(Path::new(&trial.bed.marks)).filter(|disk| !disk.as_os_str().is_empty());
     let marks = told(Marks::new(trace, disk).map_err(TraceError::Marks))?;
     told(said(&marks, logged::BEGIN, phase));
-    Some(Tracing { marks, recording })
+    Some(Tracing { marks, tracer })
 }
 
 fn said(marks: &Marks, word: &str, phase: Phase) -> Result<(), TraceError> {
@@ -56,16 +56,16 @@ fn told<T>(result: Result<T, TraceError>) -> Option<T> {
 
 /// What was recorded and is not written yet.
 #[derive(Debug, Default)]
-pub struct Traces(Vec<(Phase, Recorded)>);
+pub struct Traces(Vec<(Phase, Traced)>);
 
 impl Traces {
-    /// Ends a recording, and keeps it until the file system is unmounted.
+    /// Ends a trace, and keeps it until the file system is unmounted.
     pub fn keep(&mut self, tracing: Option<Tracing>, phase: Phase) {
-        let Some(Tracing { marks, recording }) = tracing else { return };
+        let Some(Tracing { marks, tracer }) = tracing else { return };
         told(said(&marks, logged::END, phase));
         drop(marks);
-        let ended = recording.and_then(|recording| told(recording.end()));
-        self.0.extend(ended.map(|recorded| (phase, recorded)));
+        let ended = tracer.and_then(|tracer| told(tracer.end()));
+        self.0.extend(ended.map(|traced| (phase, traced)));
     }
 
     /// Writes all of them. If there was one timed part since the last time, returns its account as
@@ -77,8 +77,8 @@ impl Traces {
             BedKind::Directory => "",
             _ => trial.contender.on_disks(),
         };
-        let write = |(phase, recorded): (Phase, Recorded)| {
-            told(recorded.write(phase.name(), file_system, &log_of(trial)))
+        let write = |(phase, traced): (Phase, Traced)| {
+            told(traced.write(phase.name(), file_system, &log_of(trial)))
         };
         let is_alone = self.0.len() == 1;
         let accounts: Vec<Account> = self.0.drain(..).filter_map(write).collect();

@@ -24,12 +24,12 @@ fn every_request_is_recorded_and_nothing_is_left_behind() {
     image.set_len(16 << 20).unwrap();
     let device = LoopDevice::attach_file(&image, false, 0).unwrap();
     let run = Token::random().unwrap();
-    let begin = || Recording::begin(&run.to_string(), &[device.device()], folder.path());
+    let begin = || Tracer::begin(&run.to_string(), &[device.device()], folder.path());
     // One that was killed has left an instance: it is the next one's, and not in its way.
     std::mem::forget(Instance::make(&run).unwrap());
-    let recording = begin().unwrap();
+    let tracer = begin().unwrap();
     let disk = File::options().write(true).open(device.device().path).unwrap();
-    let marks = Marks::new(Some(recording.marker().unwrap()), None).unwrap();
+    let marks = Marks::new(Some(tracer.marker().unwrap()), None).unwrap();
     marks.mark("fsync", 12).unwrap();
     for block in [3, 1, 2] {
         disk.write_all_at(&[7; 4096], block * 4096).unwrap();
@@ -37,11 +37,11 @@ fn every_request_is_recorded_and_nothing_is_left_behind() {
     }
     marks.mark("synced", 12).unwrap();
     drop(marks);
-    let recorded = recording.end().unwrap();
-    assert_eq!(recorded.lost_events, 0);
+    let traced = tracer.end().unwrap();
+    assert_eq!(traced.lost_events, 0);
     let mut operations = trace::Operations::new(trace::Between::FSYNC);
     let mut found = None;
-    recorded
+    traced
         .each(&mut |item| {
             found = found.take().or(operations.take(item));
             Ok(())
@@ -57,7 +57,7 @@ fn every_request_is_recorded_and_nothing_is_left_behind() {
         .collect();
     let [write, flush] = [Op::Write, Op::Flush];
     assert_eq!(asked, [(write, 24), (flush, 0), (write, 8), (flush, 0), (write, 16), (flush, 0)]);
-    drop(recorded);
+    drop(traced);
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().path()).collect();
     assert_eq!(left, [folder.path().join("1.img")]);
     let again = Instance::make(&run).unwrap();

@@ -104,7 +104,7 @@ impl Language {
 
 /// What is recorded while the work goes on.
 #[derive(Debug)]
-pub struct Recording {
+pub struct Tracer {
     // In this order they are let go of: an instance whose files are open can't be removed.
     stop: Stop,
     instance: Instance,
@@ -125,10 +125,10 @@ impl Drop for Stop {
     }
 }
 
-impl Recording {
+impl Tracer {
     /// Begins to record the requests of `devices`, for the run of that name. What is recorded goes
     /// into files of `folder`.
-    pub fn begin(run: &str, devices: &[Device], folder: &Path) -> Result<Recording, TraceError> {
+    pub fn begin(run: &str, devices: &[Device], folder: &Path) -> Result<Tracer, TraceError> {
         if devices.is_empty() {
             return Err(TraceError::NoDevice);
         }
@@ -158,7 +158,7 @@ impl Recording {
             .spawn(move || drain(drains, page_bytes, &is_over))
             .map_err(TraceError::Thread)?;
         let devices = devices.to_vec();
-        Ok(Recording { stop, instance, thread, devices, language, spools, processors })
+        Ok(Tracer { stop, instance, thread, devices, language, spools, processors })
     }
 
     /// Where the work says what it does, in the kernel's trace.
@@ -167,8 +167,8 @@ impl Recording {
     }
 
     /// Ends it, when all that was asked for is done.
-    pub fn end(self) -> Result<Recorded, TraceError> {
-        let Recording { stop, instance, thread, devices, language, spools, processors } = self;
+    pub fn end(self) -> Result<Traced, TraceError> {
+        let Tracer { stop, instance, thread, devices, language, spools, processors } = self;
         // Whatever comes of the former, the thread is to let go of the instance's files.
         let stopped = instance.stop().map_err(TraceError::Tracefs);
         drop(stop);
@@ -176,7 +176,7 @@ impl Recording {
         stopped.and(drained.map_err(TraceError::Thread))?;
         let lost = processors.iter().map(|processor| instance.lost_events(processor));
         let lost_events = lost.sum::<io::Result<u64>>().map_err(TraceError::Tracefs)?;
-        Ok(Recorded { devices, language, spools, lost_events })
+        Ok(Traced { devices, language, spools, lost_events })
     }
 }
 
@@ -251,14 +251,14 @@ fn take(buffer: &mut File, page: &mut [u8], spool: &mut impl Write) -> io::Resul
 
 /// What was recorded, as the kernel wrote it.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct Traced {
     devices: Vec<Device>,
     language: Language,
     spools: Vec<File>,
     lost_events: u64,
 }
 
-impl Recorded {
+impl Traced {
     /// Decodes it, names what each request writes, and adds it to the trial's log. The file system
     /// is unmounted, so that all of it is on its devices. Gives what it adds up to.
     pub fn write(&self, phase: &str, file_system: &str, out: &Path) -> Result<Account, TraceError> {

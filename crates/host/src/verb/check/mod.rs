@@ -52,7 +52,7 @@ pub fn check(script: &Script, images: &Path, target: Target) -> Result<Vec<Check
 
 fn check_all(bench: &Bench, script: &Script) -> Vec<Checked> {
     let mut findings = Vec::new();
-    let mut tables = partition::Tables::new(bench);
+    let mut tables = partition::PartitionTables::new(bench);
     let mut made: Vec<(&Call, Vec<Choice>)> = Vec::new();
     // Calls that make file systems come first, wherever they are: mounts are of what they make.
     for (written, call) in calls(script) {

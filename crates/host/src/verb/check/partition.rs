@@ -9,14 +9,14 @@ use super::bench::{Bench, Disk};
 use super::topology;
 
 /// The tables written so far, by device, and the commands that wrote them.
-pub struct Tables<'a> {
+pub struct PartitionTables<'a> {
     bench: &'a Bench,
     disks: BTreeMap<String, (Disk, Vec<Vec<String>>)>,
 }
 
-impl<'a> Tables<'a> {
-    pub fn new(bench: &'a Bench) -> Tables<'a> {
-        Tables { bench, disks: BTreeMap::new() }
+impl<'a> PartitionTables<'a> {
+    pub fn new(bench: &'a Bench) -> PartitionTables<'a> {
+        PartitionTables { bench, disks: BTreeMap::new() }
     }
 
     /// Runs one command of parted or sgdisk after those before it.

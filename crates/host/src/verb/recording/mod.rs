@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Why a command could not be recorded.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
-pub enum RecordError {
+pub enum NotRecorded {
     #[error("{0}")]
     Tool(#[from] ToolError),
     #[error("{0}: there is no such program")]
@@ -77,8 +77,8 @@ pub enum RecordError {
     Nothing(String),
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
-    move |source| RecordError::Path { path: path.into(), source }
+fn at(path: &Path) -> impl FnOnce(io::Error) -> NotRecorded {
+    move |source| NotRecorded::Path { path: path.into(), source }
 }
 
 /// What is to be recorded.
@@ -96,11 +96,11 @@ pub struct Wanted<'a> {
 
 /// Runs the command in our working directory and records what it does below the folders; with how
 /// it ended.
-pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
+pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), NotRecorded> {
     tool::command("strace")?;
-    let [program, ..] = wanted.argv else { return Err(RecordError::NoProgram(String::new())) };
+    let [program, ..] = wanted.argv else { return Err(NotRecorded::NoProgram(String::new())) };
     if !tool::is_there(program) {
-        return Err(RecordError::NoProgram(program.clone()));
+        return Err(NotRecorded::NoProgram(program.clone()));
     }
     let working_directory = std::env::current_dir().map_err(at(Path::new(".")))?;
     let folders = folders(wanted.below, &working_directory)?;
@@ -108,7 +108,7 @@ pub fn record(wanted: &Wanted) -> Result<(Recording, ExitStatus), RecordError> {
     let tracer_ns = tried(&trace)?;
     let found = look_at_all(&folders, &trace)?;
     let shown: Vec<&str> = folders.iter().map(|(path, _)| path.as_str()).collect();
-    let nothing = || RecordError::Nothing(shown.join(", "));
+    let nothing = || NotRecorded::Nothing(shown.join(", "));
     let temporary = std::env::temp_dir();
     let seen = Seen::begin(&temporary);
     let mut watch = Watch::new(
@@ -170,7 +170,7 @@ struct Trace(PathBuf);
 impl Trace {
     /// Among the temporary files, so that the command does not meet it. Nobody else may read it:
     /// strace writes the beginnings of data there.
-    fn new() -> Result<Trace, RecordError> {
+    fn new() -> Result<Trace, NotRecorded> {
         let folder = std::env::temp_dir();
         let path = folder.join(format!("fsverdict-{}.strace", std::process::id()));
         let path = std::path::absolute(&path).map_err(at(&path))?;
@@ -198,7 +198,7 @@ impl Drop for Trace {
 }
 
 /// What strace adds between two calls; an error where it may not trace.
-fn tried(trace: &Trace) -> Result<u64, RecordError> {
+fn tried(trace: &Trace) -> Result<u64, NotRecorded> {
     let words = ["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=2000", "status=none"];
     let mut argv = vec!["strace".to_string()];
     argv.extend(OPTIONS.map(String::from));
@@ -208,7 +208,7 @@ fn tried(trace: &Trace) -> Result<u64, RecordError> {
     if !answer.status.success() {
         let said = answer.stderr.lines().next().unwrap_or("it does not say why");
         let said = said.trim_start_matches("strace: ").to_string();
-        return Err(RecordError::NotAllowed(said));
+        return Err(NotRecorded::NotAllowed(said));
     }
     let mut lines = Vec::new();
     let kept = trace.each_line(|line| {
@@ -224,7 +224,7 @@ fn tried(trace: &Trace) -> Result<u64, RecordError> {
 fn folders(
     below: &[PathBuf],
     working_directory: &Path,
-) -> Result<Vec<(String, usize)>, RecordError> {
+) -> Result<Vec<(String, usize)>, NotRecorded> {
     let mut real = Vec::new();
     for path in below {
         let canonical = fs::canonicalize(path).map_err(at(path))?;
@@ -263,7 +263,7 @@ fn text(path: PathBuf) -> String {
 }
 
 /// The content of the folders, except the trace; a folder that is gone has none.
-fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>, RecordError> {
+fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>, NotRecorded> {
     let (mut found, mut seen) = (Vec::new(), None);
     for (path, number) in folders.iter().filter(|(path, _)| is_real(path)) {
         // One of a folder's several paths is enough.
@@ -277,7 +277,7 @@ fn look_at_all(folders: &[(String, usize)], trace: &Trace) -> Result<Vec<Found>,
 }
 
 /// The content of a folder, with itself, parents first. What goes meanwhile counts as not there.
-fn look(folder: &Path, found: &mut Vec<Found>) -> Result<(), RecordError> {
+fn look(folder: &Path, found: &mut Vec<Found>) -> Result<(), NotRecorded> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
         let near = LongPath::open(&folder).map_err(at(&folder))?;
