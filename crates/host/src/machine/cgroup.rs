@@ -323,6 +323,8 @@ impl Controller {
 /// trial has a PID namespace, which ends its processes.
 fn remove(folder: &Path) -> io::Result<()> {
     const PAUSE: Duration = Duration::from_millis(2);
+    let name = folder.file_name().and_then(|name| name.to_str());
+    assert!(name.is_some_and(|it| it.starts_with(OWN)), "all processes in a cgroup of ours end");
     let began = Instant::now();
     loop {
         match fs::remove_dir(folder) {

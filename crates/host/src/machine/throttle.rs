@@ -105,6 +105,7 @@ pub fn line(device: &Device, limits: Limits) -> String {
 
 /// Holds `devices` down to `limits`: from within the trial, whose cgroup it is.
 pub fn hold_down(root: &Path, limits: Limits, devices: &[Device]) -> Result<(), SettingError> {
+    assert!(!devices.is_empty(), "limits are those of a device");
     match Means::of(root)? {
         Means::Root => rules(root, Some(limits), devices)?.iter().try_for_each(|it| it.set(root)),
         Means::Own => {
