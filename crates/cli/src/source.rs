@@ -112,10 +112,10 @@ impl Source {
         })?;
         records.sort_by_key(|record: &Record| record.number);
         let (Source::Folder(path) | Source::Packed(path)) = self;
-        let lacks = |name: &str| format!("{} holds no {name}", path.display());
+        let holds_no = |name: &str| format!("{} holds no {name}", path.display());
         Ok(Loaded {
-            run: run.with_context(|| lacks("run.json"))?,
-            plan: plan.with_context(|| lacks("plan.toml"))?,
+            run: run.with_context(|| holds_no("run.json"))?,
+            plan: plan.with_context(|| holds_no("plan.toml"))?,
             records,
         })
     }

@@ -85,7 +85,7 @@ const LACKING: &str = r#"
 "#;
 
 #[test]
-fn a_program_that_is_lacking_everywhere_is_said_at_once_and_sends_nobody_into_a_machine() {
+fn a_program_that_is_nowhere_is_said_at_once_and_sends_nobody_into_a_machine() {
     let scene = Scene::new();
     let file = scene.write("plan.toml", LACKING);
     let says = "workload \"database\" needs no-bench: apt-get install no-db";

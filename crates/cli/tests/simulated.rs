@@ -486,17 +486,17 @@ fn a_reference_that_fails_for_good_ends_the_run() {
 }
 
 /// A study with more than the simulated machine has.
-fn study(lacks: &str) -> String {
+fn study(without: &str) -> String {
     let more = "\n[[workload]]\nname = \"job\"\nfio = { rw = \"read\", size = \"8G\" }\n";
     let study = "\n[study]\ntitle = \"A study\"\nmemory = \"2G\"\n[[published]]\n\
                  workload = \"job\"\ncolumn = \"IOPS\"\nbetter = \"higher\"\n\
                  printed = { plain = 1, tuned = 2 }\n";
-    let sim = format!("[sim]\nmemory = \"32G\"\nlacks = [{lacks}]");
+    let sim = format!("[sim]\nmemory = \"32G\"\nlacks = [{without}]");
     PLAN.replace("[judgement]", &format!("{more}[judgement]")).replace("[sim]", &sim) + study
 }
 
 #[test]
-fn a_study_runs_without_what_the_machine_lacks_and_lists_it() {
+fn a_study_runs_without_what_the_machine_has_not_and_lists_it() {
     let scene = Scene::new();
     let document = run_plan(&scene, "whole", &study(""));
     assert_eq!(list(&document["published"]).len(), 1);

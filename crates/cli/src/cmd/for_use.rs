@@ -363,7 +363,7 @@ fn lines(plan: &Plan, target: &Target, name: &str) -> Vec<String> {
     lines.extend(match is_there && contender.mkfs.is_empty() {
         true if contender.mount.is_empty() => Vec::new(),
         is_made => {
-            let all = known.by_hand(&contender.mkfs, &contender.mount, &target.device, &target.at);
+            let all = known.typed(&contender.mkfs, &contender.mount, &target.device, &target.at);
             let told = |line: String| match line.starts_with("mkfs") {
                 true if is_made => None,
                 true => Some(format!("{line}   # erases {}", target.device)),

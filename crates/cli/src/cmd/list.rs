@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn every_list_fits_a_terminal_whatever_is_lacking() {
+    fn every_list_fits_a_terminal_whatever_is_missing() {
         let without = Asked::new(|_| {
             let ways = "fsverdict kernels tools cryptsetup-bin, for virtual machines alone, or \
                         apt-get install cryptsetup-bin";
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_for_a_plan_is_in_its_row() {
+    fn what_a_plan_misses_is_in_its_row() {
         let without = |program: &str| {
             let first = |names: &str| names.split('|').next().unwrap().to_string();
             let program = first(program);

@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     recording::write(&recording, BufWriter::new(file)).with_context(|| shown(&calls))?;
     fs::write(output, plan(arguments, &recording, &calls)).with_context(|| shown(output))?;
     let mut text = said(&recording, &calls);
-    if recording::lacks_rings(&recording.head) && !arguments.no_io_uring {
+    if recording::is_without_rings(&recording.head) && !arguments.no_io_uring {
         text += "io_uring hid some calls. If the command can do without io_uring, record it with \
                  --no-io-uring.\n";
     }

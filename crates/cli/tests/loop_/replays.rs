@@ -377,8 +377,8 @@ fn requests_in_a_ring_are_read_there_and_replayed() {
         let count = |what: &str| said["jobs"][0][what]["total_ios"].as_u64().unwrap();
         let all = count("read") + count("write") + count("sync");
         assert_eq!(head["one_by_one"], all, "{way}: {head}");
-        let lacks = "operations of io_uring that can't be seen";
-        assert_eq!(head["left_out"].get(lacks), None, "{way}");
+        let unseen = "operations of io_uring that can't be seen";
+        assert_eq!(head["left_out"].get(unseen), None, "{way}");
         // One of them is enough to be run.
         if number != 2 {
             continue;

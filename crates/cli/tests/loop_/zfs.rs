@@ -21,8 +21,8 @@ const PLAN: &str = r#"
 fn has_zfs_fuse(scene: &Scene) -> bool {
     let listed = scene.fsverdict(&["list", "contenders"]).exits(0).stdout;
     let (is_made, missing) = listed.split_once("\nMissing here:\n").unwrap_or((&listed, ""));
-    let lacks = missing.lines().any(|line| line.trim_start().starts_with("zfs "));
-    let ready = is_made.contains("zfs-fuse") && !lacks;
+    let is_missing = missing.lines().any(|line| line.trim_start().starts_with("zfs "));
+    let ready = is_made.contains("zfs-fuse") && !is_missing;
     if !ready {
         println!("not tested: zfs-fuse is not what makes ZFS here");
     }

@@ -403,7 +403,7 @@ fn conditions_are_documented_or_measured_and_no_speed_makes_up_for_them() {
 }
 
 #[test]
-fn what_the_run_lacks_is_listed_and_planned() {
+fn what_the_run_left_open_is_listed_and_planned() {
     let scene = Scene::new();
     run_plan(&scene, "run", PLAN);
     let done = scene.run("advise run --for mail --plan mail.toml").exits(0);

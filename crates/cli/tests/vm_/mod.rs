@@ -396,7 +396,7 @@ fn ctrl_c_and_a_kill_end_the_machine_too() {
 }
 
 #[test]
-fn what_place_vm_lacks_is_said_with_the_way_out() {
+fn what_place_vm_has_not_is_said_with_the_way_out() {
     let scene = Scene::new();
     let run = |words: &[&str], path: &str| {
         let words =

@@ -222,8 +222,8 @@ fn modules_and_settings_come_along_by_any_path() {
         assert!(lines[1].starts_with("[none]"), "{printed}");
         assert_eq!((lines[0] == "32", lines[2] == "77"), (is_f2fs, !is_f2fs), "{printed}");
         assert_eq!((lines[3], lines[4]), ("262144", "1"), "{printed}");
-        let lacks = list(&trial["guest"]["lacks"]);
-        assert!(lacks.iter().any(|it| text(it).contains("pressure")), "{lacks:?}");
+        let untold = list(&trial["guest"]["lacks"]);
+        assert!(untold.iter().any(|it| text(it).contains("pressure")), "{untold:?}");
     }
     scene.assert_nothing_left();
 }

@@ -179,7 +179,7 @@ static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
 struct Luck {
     fails: usize,
     void: usize,
-    lacks: usize,
+    omits: usize,
     refuses: usize,
     noise: f64,
     /// How many times as good each further contender is.
@@ -192,10 +192,10 @@ fn luck() -> impl Strategy<Value = Luck> {
     let step = prop::sample::select(vec![1.0, 1.03, 1.2]);
     let refuses = prop::sample::select(vec![0, 0, 0, 1]);
     (often(), often(), often(), refuses, noise, step).prop_map(
-        |(fails, void, lacks, refuses, noise, step)| Luck {
+        |(fails, void, omits, refuses, noise, step)| Luck {
             fails,
             void,
-            lacks,
+            omits,
             refuses,
             noise,
             step,
@@ -212,17 +212,17 @@ fn trial(key: Key, position: u32, number: u32, luck: Luck, draws: &mut Draws) ->
     };
     let mut happens = |percent: usize| draws.below(100) < percent;
     let (fails, void) = (happens(luck.fails), happens(luck.void));
-    let (lacks, refuses) = (happens(luck.lacks), happens(luck.refuses));
+    let (omits, refuses) = (happens(luck.omits), happens(luck.refuses));
     let rate = 100.0 * speed * (luck.noise * draws.normal()).exp();
-    let lacks_value = lacks && number.is_multiple_of(2);
-    let rate = if lacks_value { 0.0 } else { rate };
+    let is_nought = omits && number.is_multiple_of(2);
+    let rate = if is_nought { 0.0 } else { rate };
     let mut samples = vec![
         Sample::lower("wall_time", 100.0 / rate, Unit::Seconds),
         Sample::higher("iops", rate, Unit::PerSecond),
         Sample::lower("cpu_per_operation", 5e5 / rate, Unit::Nanoseconds),
         Sample::lower("fsync_latency_p50", 1e6, Unit::Nanoseconds),
     ];
-    samples.retain(|_| !lacks || lacks_value);
+    samples.retain(|_| !omits || is_nought);
     let kept_bytes = if void { 1 << (21 + draws.below(4)) } else { 0 };
     let cold = CacheState { dropped: true, cached_bytes_after: kept_bytes, ..Default::default() };
     let failure = |error: &str| {
@@ -330,7 +330,7 @@ fn the_campaigns_repeat_rounds_give_up_race_and_settle() {
     for seed in 0..40 {
         let judge = &JUDGES[seed as usize % JUDGES.len()];
         let of = [5, 60][seed as usize % 2];
-        let luck = Luck { fails: of, void: 5, lacks: 5, refuses: 0, noise: 0.02, step: 1.2 };
+        let luck = Luck { fails: of, void: 5, omits: 5, refuses: 0, noise: 0.02, step: 1.2 };
         let mut draws = Draws::new(seed);
         let mut campaign = Campaign::new(seed, judge);
         let stop = loop {

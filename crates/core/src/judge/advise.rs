@@ -853,8 +853,8 @@ mod tests {
         let mut records = records(RATES, 0.01);
         for record in &mut records {
             let is_old = record.key.contender == "b";
-            let lacks = vec![crate::model::NO_FLUSHES_COUNTED[1].to_string()];
-            let guest = is_old.then(|| crate::model::Guest { lacks, ..Default::default() });
+            let untold = vec![crate::model::NO_FLUSHES_COUNTED[1].to_string()];
+            let guest = is_old.then(|| crate::model::Guest { untold, ..Default::default() });
             let flushes = if is_old { 0 } else { 900 };
             *record = Record { guest, ..with_device(record.clone(), flushes, 4096) };
         }

@@ -242,8 +242,8 @@ impl Court<'_> {
             return Err((Answer::NotMeasurableHere, why.clone()));
         }
         let plan = self.judge.plan();
-        let lacks = |unknown: Unknown| (Answer::NotMeasurableHere, unknown.to_string());
-        let compared = claim.compared(plan).map_err(lacks)?;
+        let unmeasured = |unknown: Unknown| (Answer::NotMeasurableHere, unknown.to_string());
+        let compared = claim.compared(plan).map_err(unmeasured)?;
         if let Some(flaw) = compared.growth.as_ref().and_then(Growth::flaw) {
             return Err((Answer::NotMeasurableHere, format!("at this scale it {flaw}")));
         }
@@ -650,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_says_what_was_lacking() {
+    fn what_was_not_measured_says_what_was_missing() {
         let claim = "contender = \"b\"\nworkload = \"w\"\nis = \"better\"";
         let failed = |record: &mut Record| {
             if record.key.contender == "b" {

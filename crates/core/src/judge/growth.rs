@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_lacks_a_work_is_left_out() {
+    fn a_round_without_a_work_is_left_out() {
         let works = [BTreeMap::from([(1, 1.0), (2, 3.0)]), BTreeMap::from([(2, 4.0), (3, 5.0)])];
         assert_eq!(extrapolated(&works, &[0.5, 0.5]), [3.5]);
         assert_eq!(extrapolated(&[], &[]), [0.0; 0]);

@@ -289,9 +289,9 @@ fn likeliest(values: &Weighted) -> Vec<(usize, f64)> {
     places.sort_by(|one, other| other.1.total_cmp(&one.1));
     let mut held = 0.0;
     let needed = places.iter().take_while(|(_, share)| {
-        let lacks = held < CONFIDENCE;
+        let is_open = held < CONFIDENCE;
         held += share;
-        lacks
+        is_open
     });
     let needed = needed.count();
     places.truncate(needed);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn two_seconds_of_a_device_by_hand() {
+    fn two_seconds_of_a_device_worked_out() {
         let totals = DeviceTotals {
             devices: 2,
             reads: 300,

@@ -302,8 +302,8 @@ impl Plan {
 
     /// Claims about something that the plan does not have, or no longer has, can't be measured.
     pub fn give_up_claims(&mut self, left_out: &[LeftOut]) {
-        let lacks = |claim: &Claim| claim.compared(self).err().map(|it| it.missing(left_out));
-        let missing: Vec<Option<String>> = self.claims.iter().map(lacks).collect();
+        let unmet = |claim: &Claim| claim.compared(self).err().map(|it| it.missing(left_out));
+        let missing: Vec<Option<String>> = self.claims.iter().map(unmet).collect();
         for (claim, missing) in self.claims.iter_mut().zip(missing) {
             if claim.not_measurable.is_none() {
                 claim.not_measurable = missing;

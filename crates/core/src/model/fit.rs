@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_is_lacking_for_stays_as_it_is() {
+    fn what_needs_nothing_more_stays_as_it_is() {
         assert_eq!(fitted(&["sysbench", "btrfs"]), (Plan::parse(PLAN).unwrap(), Vec::new()));
     }
 
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn all_programs_that_are_lacking_are_said_at_once_with_their_packages() {
+    fn all_missing_programs_are_said_at_once_with_their_packages() {
         let plan = PLAN.replace("\"true\"", "\"true\", needs = [\"a:p\", \"b\", \"c:p\"]");
         let answer = |need: &Need| match need {
             Need::Program { name, package } => Answer::not_installed(name, package.as_deref()),

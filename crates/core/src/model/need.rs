@@ -482,13 +482,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_what_is_lacking_and_what_to_do() {
-        let lacks = |answer: Answer| answer.unmet().unwrap();
-        assert_eq!(lacks(Answer::not_installed("git", None)), "git is not installed");
+    fn an_answer_says_what_is_missing_and_what_to_do() {
+        let unmet = |answer: Answer| answer.unmet().unwrap();
+        assert_eq!(unmet(Answer::not_installed("git", None)), "git is not installed");
         let install = "git is not installed: apt-get install git";
-        assert_eq!(lacks(Answer::not_installed("git", Some("git"))), install);
-        assert_eq!(lacks(Answer::no("no").but_root()), "no: run it with sudo");
-        assert_eq!(lacks(Answer::unknown("?").but("ask again")), "?: ask again");
+        assert_eq!(unmet(Answer::not_installed("git", Some("git"))), install);
+        assert_eq!(unmet(Answer::no("no").but_root()), "no: run it with sudo");
+        assert_eq!(unmet(Answer::unknown("?").but("ask again")), "?: ask again");
         assert_eq!(Answer::partly("half").but("more").unmet(), None);
     }
 }

@@ -91,8 +91,8 @@ pub struct Sim {
     /// The action that fails, counted from 1 over the whole run; 0: none.
     pub fail_at: u64,
     /// What it lacks: file systems and programs by name, and `limits`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lacks: Vec<String>,
+    #[serde(rename = "lacks", skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Its memory, where it matters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
@@ -106,7 +106,7 @@ impl Default for Sim {
             noise: 0.01,
             speed: Default::default(),
             fail_at: 0,
-            lacks: Vec::new(),
+            missing: Vec::new(),
             memory: None,
             fail_for_good: false,
         }

@@ -496,8 +496,8 @@ pub struct Guest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
     /// What its kernel can't tell, a sentence each, and that its processor is another.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lacks: Vec<String>,
+    #[serde(default, rename = "lacks", skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<String>,
     /// Its kernel counts flushes, as those of Linux 5.5 and later do; older records don't tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes_counted: Option<bool>,
@@ -514,7 +514,7 @@ impl Guest {
     /// Its kernel counts flushes. In older records others say that they counted 0.
     pub fn counts_flushes(&self) -> bool {
         let is_said_not_to =
-            || self.lacks.iter().any(|it| NO_FLUSHES_COUNTED.contains(&it.as_str()));
+            || self.untold.iter().any(|it| NO_FLUSHES_COUNTED.contains(&it.as_str()));
         self.flushes_counted.unwrap_or_else(|| !is_said_not_to())
     }
 }

@@ -241,8 +241,8 @@ fn metrics(test: &str, runs: &[Run], wanted: &Wanted) -> Result<Vec<Column>, Tab
         false => columns.iter().filter(|it| asked.contains(&it.heading)).copied().collect(),
         true => by_themselves(&columns),
     };
-    let lacks = asked.iter().find(|name| chosen.iter().all(|it| it.heading != **name));
-    if let Some(name) = lacks {
+    let unnamed = asked.iter().find(|name| chosen.iter().all(|it| it.heading != **name));
+    if let Some(name) = unnamed {
         return Err(wrong(format!("{test} has no metric {name:?}; {}", there(&columns, name))));
     }
     let no_direction = |it: &&Column| wanted.better.or(it.better()).is_none();

@@ -148,7 +148,7 @@ pub fn missing(head: &Head) -> u64 {
 }
 
 /// Among them are operations of io_uring.
-pub fn lacks_rings(head: &Head) -> bool {
+pub fn is_without_rings(head: &Head) -> bool {
     head.left_out.contains_key(why::RINGS)
 }
 

@@ -60,7 +60,7 @@ fn preface(audited: &Audited) -> Vec<String> {
         let columns: Vec<String> = audited.columns.iter().map(of).collect();
         lines.push(format!("columns: {}", columns.join("; ")));
     }
-    lines.extend(audited.missing.iter().map(|lacks| format!("not audited: {lacks}")));
+    lines.extend(audited.missing.iter().map(|gap| format!("not audited: {gap}")));
     lines
 }
 

@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_said_first_and_what_the_last_run_lacks() {
+    fn what_changed_is_said_first_and_what_the_last_run_left_out() {
         let mut it = series(8);
         assert_eq!(answer(&of(&it)), "None of 1 figure shows a change.");
         it.stands_out = Some(0.667);

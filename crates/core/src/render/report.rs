@@ -41,9 +41,9 @@ impl Report<'_> {
     pub(super) fn sentences(&self, workload: &Workload) -> Vec<String> {
         if let [contender] = self.plan.contenders.as_slice() {
             let trials: Vec<&Record> = self.trials(workload).collect();
-            let lacks = self.replay_gaps(&workload.name).unwrap_or_default();
+            let gaps = self.replay_gaps(&workload.name).unwrap_or_default();
             let of = |metric: &String| {
-                alone(&contender.name, metric, &trials, self.plan.judgement.confidence) + &lacks
+                alone(&contender.name, metric, &trials, self.plan.judgement.confidence) + &gaps
             };
             return workload.primary().iter().map(of).collect();
         }

@@ -23,7 +23,7 @@ const COMMON_NOISE: f64 = 0.4;
 /// What the simulated machine answers: it has all that `[sim] lacks` does not name.
 pub fn answer(config: Option<&Sim>, need: &Need) -> Answer {
     let name = need.name();
-    match config.is_some_and(|config| config.lacks.iter().any(|it| *it == name)) {
+    match config.is_some_and(|config| config.missing.iter().any(|it| *it == name)) {
         true => Answer::no(format!("the simulated machine has no {name}")),
         false => Answer::yes("it is simulated"),
     }

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum FormatError {
     #[error("the format of event {event} has no {what}")]
-    Lacks { event: String, what: &'static str },
+    Without { event: String, what: &'static str },
     #[error("events/header_page has no size of its data")]
     HeaderPage,
 }
@@ -54,8 +54,8 @@ impl Format {
     pub fn parse(text: &str) -> Result<Format, FormatError> {
         let after = |key: &str| text.lines().find_map(|line| Some(line.strip_prefix(key)?.trim()));
         let name = after("name:").unwrap_or_default().to_string();
-        let lacks = |what| FormatError::Lacks { event: name.clone(), what };
-        let id = after("ID:").and_then(|id| id.parse().ok()).ok_or_else(|| lacks("number"))?;
+        let without = |what| FormatError::Without { event: name.clone(), what };
+        let id = after("ID:").and_then(|id| id.parse().ok()).ok_or_else(|| without("number"))?;
         let fields = text.lines().filter_map(field).collect();
         Ok(Format { name, id, fields })
     }
@@ -63,7 +63,7 @@ impl Format {
     /// The field of that name, of at most 8 bytes if it is a number.
     pub fn field(&self, name: &'static str) -> Result<Field, FormatError> {
         let found = self.fields.iter().find(|(field, _)| field == name).map(|(_, field)| *field);
-        found.ok_or_else(|| FormatError::Lacks { event: self.name.clone(), what: name })
+        found.ok_or_else(|| FormatError::Without { event: self.name.clone(), what: name })
     }
 }
 

@@ -72,14 +72,14 @@ fn a_figure_without_a_spread_beside_one_that_has_it_decides_nothing() {
     let one_sided = of("5000 ± 4000", "5100");
     let a5 = one_sided.iter().find(|(audit, _)| *audit == Audit::A5).unwrap();
     assert!(a5.1.ends_with("with the other's spread for xfs, which has none"), "{a5:?}");
-    let lacks = (Audit::A18, "of 5 runs no spread is given for IOPS of xfs".to_string());
-    assert!(one_sided.contains(&lacks), "{one_sided:?}");
-    assert_eq!(of("5000 ± 10", "9000"), [lacks]);
+    let gap = (Audit::A18, "of 5 runs no spread is given for IOPS of xfs".to_string());
+    assert!(one_sided.contains(&gap), "{one_sided:?}");
+    assert_eq!(of("5000 ± 10", "9000"), [gap]);
     assert_eq!(of("5000 ± 10", "9000 ± 10"), []);
     let columns = "runs = 5\ncolumns = [\"IOPS\", \"delete s\", \"user s\"]\n\
                    a = [\"5000 ± 10\", 12.10, 1.00]";
-    let lacks = (Audit::A18, "of 5 runs no spread is given for delete s".to_string());
-    assert_eq!(found(&written("", columns, "")), [lacks]);
+    let gap = (Audit::A18, "of 5 runs no spread is given for delete s".to_string());
+    assert_eq!(found(&written("", columns, "")), [gap]);
 }
 
 #[test]
@@ -285,19 +285,17 @@ fn a_table_whose_spread_hides_every_difference_says_so() {
 
 #[test]
 fn what_no_rule_fits_is_listed_as_not_audited() {
-    let lacks = |test: &str, claims: &str| table_missing(&written("", test, claims)).join("; ");
+    let gap = |test: &str, claims: &str| table_missing(&written("", test, claims)).join("; ");
     let test = "columns = [\"walk s\"]\na = [122.55]\nb = [46.36]";
-    let none = lacks(test, "");
+    let none = gap(test, "");
     assert_eq!(none, "only the rules of digits and runs (A17, A18) apply (w)");
     let claim = "[[claim]]\ntext = \"b is faster\"";
-    assert!(
-        lacks(test, claim).ends_with("\"b is faster\": it names no figures, changes or better")
-    );
-    assert_eq!(lacks(test, &format!("{claim}\nchanges = {{ \"walk s\" = \"3x\" }}")), "");
+    assert!(gap(test, claim).ends_with("\"b is faster\": it names no figures, changes or better"));
+    assert_eq!(gap(test, &format!("{claim}\nchanges = {{ \"walk s\" = \"3x\" }}")), "");
     let score =
-        lacks("columns = [\"score\"]\na = [1]\nb = [2]", &format!("{claim}\nbetter = \"score\""));
+        gap("columns = [\"score\"]\na = [1]\nb = [2]", &format!("{claim}\nbetter = \"score\""));
     assert!(score.ends_with("it is unclear whether more or less of score is better"), "{score}");
-    assert_eq!(lacks("columns = [\"walk s\", \"stat s\", \"total s\"]\na = [1, 2, 3]", ""), "");
+    assert_eq!(gap("columns = [\"walk s\", \"stat s\", \"total s\"]\na = [1, 2, 3]", ""), "");
 }
 
 #[test]

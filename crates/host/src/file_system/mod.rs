@@ -290,13 +290,7 @@ impl FileSystem {
 
     /// What one types to make and to mount it for good, and its line of fstab(5): as its users have
     /// it, without what the lab adds. Nothing where another program than mkfs makes it.
-    pub fn by_hand(
-        &self,
-        mkfs: &[String],
-        mount: &[String],
-        device: &str,
-        at: &str,
-    ) -> Vec<String> {
+    pub fn typed(&self, mkfs: &[String], mount: &[String], device: &str, at: &str) -> Vec<String> {
         if !self.program.starts_with("mkfs.") || self.is_read_only() {
             return Vec::new();
         }

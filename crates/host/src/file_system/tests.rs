@@ -693,17 +693,17 @@ fn loop_what_can_not_be_mounted_can_be_made() {
 }
 
 #[test]
-fn by_hand_it_is_made_as_its_users_make_it() {
-    let by_hand = |name: &str, mkfs: &[&str], mount: &[&str]| {
+fn what_is_typed_makes_it_as_its_users_make_it() {
+    let typed = |name: &str, mkfs: &[&str], mount: &[&str]| {
         let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
         let known = find(name).unwrap();
-        known.by_hand(&owned(mkfs), &owned(mount), "/dev/sdb1", "/srv").join("; ")
+        known.typed(&owned(mkfs), &owned(mount), "/dev/sdb1", "/srv").join("; ")
     };
     assert_eq!(
-        by_hand("xfs", &["-l", "size=256m"], &["noatime"]),
+        typed("xfs", &["-l", "size=256m"], &["noatime"]),
         "mkfs.xfs -l size=256m /dev/sdb1; mount -t xfs -o noatime /dev/sdb1 /srv; \
          /dev/sdb1 /srv xfs noatime 0 0   # in /etc/fstab, better by UUID="
     );
-    assert!(by_hand("ext4", &[], &[]).contains("/srv ext4 defaults 0 2 "));
-    assert_eq!(by_hand("zfs", &[], &[]), "");
+    assert!(typed("ext4", &[], &[]).contains("/srv ext4 defaults 0 2 "));
+    assert_eq!(typed("zfs", &[], &[]), "");
 }

@@ -115,11 +115,11 @@ fn settle<'a>(
             let on_vm = || fitted(plan, Place::Vm, &vm).ok();
             let in_guests = match missing_zfs(plan, &choice) {
                 _ if has_layers_for_guests(plan, &choice) => {
-                    on_vm().filter(|it| !lacks_layers(plan, it))
+                    on_vm().filter(|it| !has_not_its_layers(plan, it))
                 }
                 // Without KVM all the others would be measured by an emulated processor.
                 Some(why) if vm.answer(&Need::Kvm).is_able() => on_vm()
-                    .filter(|it| missing_zfs(plan, it).is_none() && !lacks_more(it, &choice))
+                    .filter(|it| missing_zfs(plan, it).is_none() && !is_worse(it, &choice))
                     .map(|it| Choice { not_local: Some(why), ..it }),
                 _ => None,
             };
@@ -144,16 +144,16 @@ fn settle<'a>(
 
 /// This machine can't make layers of `plan`, or not as the plan wants them.
 fn has_layers_for_guests(plan: &Plan, local: &Choice) -> bool {
-    layer::host::check(plan).is_err() || lacks_layers(plan, local)
+    layer::host::check(plan).is_err() || has_not_its_layers(plan, local)
 }
 
 /// A contender of `plan` with layers was left out.
-fn lacks_layers(plan: &Plan, choice: &Choice) -> bool {
+fn has_not_its_layers(plan: &Plan, choice: &Choice) -> bool {
     plan.contenders.iter().any(|it| !it.layers.is_empty() && choice.why_left_out(it).is_some())
 }
 
 /// It leaves out something that the other does not.
-fn lacks_more(one: &Choice, other: &Choice) -> bool {
+fn is_worse(one: &Choice, other: &Choice) -> bool {
     let is_in_other = |it: &LeftOut| other.left_out.iter().any(|its| its.name == it.name);
     !one.left_out.iter().all(is_in_other)
 }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn choice_of(plan: &Plan, local: &[&str], on_vm: &[&str]) -> Result<Choice, String> {
-        let answer = |lacks: &[&str], need: &Need| match lacks.contains(&&*need.name()) {
+        let answer = |unmet: &[&str], need: &Need| match unmet.contains(&&*need.name()) {
             false => Answer::yes(""),
             true => match need {
                 Need::Root => Answer::no("not root").but_root(),
@@ -196,8 +196,8 @@ mod tests {
             },
         };
         let asked = |place, _: &Plan| {
-            let lacks = if place == Place::Local { local } else { on_vm };
-            Asked::new(move |need| answer(lacks, need))
+            let unmet = if place == Place::Local { local } else { on_vm };
+            Asked::new(move |need| answer(unmet, need))
         };
         settle(plan, asked).map_err(|error| error.to_string())
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_lacking_on_both_is_to_be_installed_and_sends_nobody_elsewhere() {
+    fn a_program_that_neither_has_is_to_be_installed_and_sends_nobody_elsewhere() {
         let says = "workload \"db\" needs mariadbd: apt-get install mariadb-server";
         let missing = |local: &[&str], on_vm: &[&str]| chosen(local, on_vm).unwrap_err();
         assert_eq!(missing(&["mariadbd"], &["mariadbd"]), says);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_whose_layers_this_machine_lacks_is_run_where_they_are() {
+    fn a_study_whose_layers_this_machine_has_not_is_run_where_they_are() {
         let study = |layers: &str| {
             let on_layers = format!("name = \"b\", layers = [{layers}]");
             let of_study = PLAN.replace("name = \"b\"", &on_layers);
@@ -267,13 +267,13 @@ mod tests {
         let moved = choice(study, fuse(), Answer::yes(""), true);
         assert_eq!((moved.place, moved.not_local.as_deref()), (Place::Vm, Some("z: by zfs-fuse")));
         assert!(moved.stood_in.is_empty() && moved.left_out.is_empty());
-        let lacks_db = |place, need: &Need| match (place, need) {
+        let without_db = |place, need: &Need| match (place, need) {
             (Place::Local, need) if *need == zfs => fuse(),
             (Place::Vm, Need::Program { .. }) => Answer::no("no mariadbd"),
             _ => Answer::yes(""),
         };
         let plan = of(study);
-        let stays = settle(&plan, |place, _| Asked::new(move |need| lacks_db(place, need)));
+        let stays = settle(&plan, |place, _| Asked::new(move |need| without_db(place, need)));
         assert_eq!(stays.unwrap().place, Place::Local, "guests lack what this machine has");
         let moved = choice(study, Answer::no("no zfs"), Answer::yes(""), true);
         assert_eq!((moved.place, moved.not_local.as_deref()), (Place::Vm, Some("z: no zfs")));

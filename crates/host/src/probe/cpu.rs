@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_an_old_kernel_lacks_are_nought() {
+    fn columns_an_old_kernel_has_not_are_nought() {
         let totals = read("cpu  1 2 3 4\nprocesses 5\n").unwrap().totals;
         assert_eq!((totals.user_ns, totals.idle_ns), (3 * TICK_NS, 4 * TICK_NS));
         assert_eq!((totals.iowait_ns, totals.steal_ns), (0, 0));

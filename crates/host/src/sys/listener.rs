@@ -356,9 +356,8 @@ mod tests {
         let (us, let_go) = (libc::SECCOMP_RET_USER_NOTIF, libc::SECCOMP_RET_ALLOW);
         let program = stopping(7, &[(425, Meets::Us), (426, Meets::UsUnlessZero(1))]);
         for call in 420..430 {
-            for (arguments, hands_over) in [([9, 0, 9, 9, 9, 9], false), ([0, 3, 0, 0, 0, 0], true)]
-            {
-                let stops = call == 425 || call == 426 && hands_over;
+            for (arguments, sends) in [([9, 0, 9, 9, 9, 9], false), ([0, 3, 0, 0, 0, 0], true)] {
+                let stops = call == 425 || call == 426 && sends;
                 let expected = if stops { us } else { let_go };
                 assert_eq!(answer(&program, 7, call, arguments), expected, "{call}");
                 assert_eq!(answer(&program, 8, call, arguments), let_go, "by other numbers");

@@ -53,7 +53,7 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     findings.extend(each().filter_map(|(it, terms)| options_unseen(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| misaligned(it, terms)));
     findings.extend(each().filter_map(|(it, terms)| rotation::finding(plan, it, terms)));
-    findings.extend(each().filter_map(|(it, terms)| kernel_lacks(it, terms)));
+    findings.extend(each().filter_map(|(it, terms)| kernel_silent(it, terms)));
     for workload in &plan.workloads {
         let others = plan.contenders.iter().filter(|it| it.name != plan.reference());
         findings.extend(others.filter_map(|it| descriptive(plan, workload, it, trials)));
@@ -308,14 +308,14 @@ fn misaligned(contender: &Contender, terms: &Terms) -> Option<Finding> {
 }
 
 /// A23: what the contender's kernel can't tell.
-fn kernel_lacks(contender: &Contender, terms: &Terms) -> Option<Finding> {
-    let (kernel, lacks) = terms.lacks.as_ref()?;
+fn kernel_silent(contender: &Contender, terms: &Terms) -> Option<Finding> {
+    let (kernel, untold) = terms.untold.as_ref()?;
     Some(Finding {
         audit: Audit::A23,
         severity: Severity::Note,
         workload: None,
         contender: Some(contender.name.clone()),
-        evidence: format!("Linux {kernel}: {}", lacks.join("; ")),
+        evidence: format!("Linux {kernel}: {}", untold.join("; ")),
         advice: "this is not compared: between kernels, look only at what all have".into(),
     })
 }
@@ -350,10 +350,10 @@ mod tests {
 
     #[test]
     fn a_kernel_that_tells_less_is_noted() {
-        let guest = |emulated, lacks: &[&str]| Guest {
+        let guest = |emulated, untold: &[&str]| Guest {
             kernel: "3.2.0".into(),
             emulated,
-            lacks: lacks.iter().map(ToString::to_string).collect(),
+            untold: untold.iter().map(ToString::to_string).collect(),
             ..Guest::default()
         };
         let with_guest = |guest: Guest| {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_one_lacks_is_told_beside_those_that_have_one() {
+    fn a_journal_that_one_has_not_is_told_beside_those_that_have_one() {
         let of = |files: [&str; 2], mkfs: &str| {
             let mut plan = with("command = \"true\"", "");
             for (contender, name) in plan.contenders.iter_mut().zip(files) {

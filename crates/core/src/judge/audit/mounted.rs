@@ -35,7 +35,7 @@ pub struct Terms {
     /// costs.
     pub misaligned: Option<(u64, &'static str)>,
     /// The first kernel that can't tell all, and what it can't.
-    pub lacks: Option<(String, Vec<String>)>,
+    pub untold: Option<(String, Vec<String>)>,
     /// How many trials ran on an emulated processor.
     pub emulated: usize,
     /// How many ran in a virtual machine whose processor was not.
@@ -54,7 +54,7 @@ impl Terms {
             Given::of_options(&it.file_system, it.options.iter().map(String::as_str))
         };
         let guest = record.guest.as_ref();
-        let lacks = guest.filter(|guest| !guest.lacks.is_empty());
+        let untold = guest.filter(|guest| !guest.untold.is_empty());
         Terms {
             given_up: mounted.clone().flat_map(options).collect(),
             is_zfs_fuse: record.mounted.as_ref().is_some_and(|it| it.file_system == "fuse.zfs"),
@@ -65,7 +65,7 @@ impl Terms {
                 .partitions
                 .iter()
                 .find_map(|it| Some((it.start_bytes, it.misaligned()?))),
-            lacks: lacks.map(|guest| (guest.kernel.clone(), guest.lacks.clone())),
+            untold: untold.map(|guest| (guest.kernel.clone(), guest.untold.clone())),
             emulated: guest.is_some_and(|guest| guest.emulated).into(),
             not_emulated: guest.is_some_and(|guest| !guest.emulated).into(),
             user_mode: guest.is_some_and(|guest| guest.user_mode).into(),
@@ -86,7 +86,7 @@ impl Terms {
         self.has_cache = self.has_cache.or(later.has_cache);
         self.unseen.extend(later.unseen.iter().cloned());
         self.misaligned = self.misaligned.or(later.misaligned);
-        match (&mut self.lacks, &later.lacks) {
+        match (&mut self.untold, &later.untold) {
             (Some((_, all)), Some((_, more))) => {
                 let new = more.iter().filter(|it| !all.contains(it)).cloned().collect::<Vec<_>>();
                 all.extend(new);

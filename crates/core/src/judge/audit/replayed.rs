@@ -16,7 +16,7 @@ const VOID_CALLS: f64 = 0.5;
 const VOID_FILES: f64 = 0.1;
 
 /// What the recording left out, and files that the replay leaves unlike the application did.
-pub fn lacks(case: &Case) -> Option<Seen> {
+pub fn gaps(case: &Case) -> Option<Seen> {
     most(case.record.phases.iter().filter_map(seen))
 }
 
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_replay_lacks_is_told_and_above_a_share_it_is_void() {
+    fn what_a_replay_leaves_out_is_told_and_above_a_share_it_is_void() {
         assert_eq!(told([100, 0, 9, 0]), None);
         let (severity, evidence) = told([2, 111, 9, 0]).unwrap();
         assert_eq!(severity, Severity::Void);

@@ -116,7 +116,7 @@ pub const AUDITS: &[TrialAudit] = &[
         advice: limits::BIOS_ADVICE,
     },
     TrialAudit { audit: Audit::Leak, test: leak::between_turns, advice: leak::ADVICE },
-    TrialAudit { audit: Audit::ReplayGap, test: replayed::lacks, advice: replayed::ADVICE },
+    TrialAudit { audit: Audit::ReplayGap, test: replayed::gaps, advice: replayed::ADVICE },
     TrialAudit {
         audit: Audit::NetworkBound,
         test: network::sets_the_pace,

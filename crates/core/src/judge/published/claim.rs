@@ -18,19 +18,18 @@ const ROUNDED_ADVICE: &str = "give it as the table has it, or say that it is abo
 /// What of `claim` the tests do not hold; one finding for all of it.
 pub fn finding(claim: &Conclusion, tests: &[Test]) -> Option<Finding> {
     let figures = claim.figures.iter();
-    let mut missing: Vec<String> = figures
-        .filter_map(|(heading, figure)| figure_lacks(claim, tests, heading, figure))
-        .collect();
+    let mut missing: Vec<String> =
+        figures.filter_map(|(heading, figure)| figure_gap(claim, tests, heading, figure)).collect();
     let mut rounded = Vec::new();
     for (heading, change) in &claim.changes {
-        let lacks = |ratios| change_lacks(claim, tests, heading, (&change.text, ratios));
-        let Some(words) = lacks(change.ratios) else { continue };
-        match change.of_tens.is_some_and(|ratios| lacks(ratios).is_none()) {
+        let gap = |ratios| change_gap(claim, tests, heading, (&change.text, ratios));
+        let Some(words) = gap(change.ratios) else { continue };
+        match change.of_tens.is_some_and(|ratios| gap(ratios).is_none()) {
             true => rounded.push(format!("{words}, unless it is rounded to tens")),
             false => missing.push(words),
         }
     }
-    missing.extend(claim.better.iter().filter_map(|it| better_lacks(claim, tests, it)));
+    missing.extend(claim.better.iter().filter_map(|it| better_gap(claim, tests, it)));
     let (severity, advice) = match missing.is_empty() {
         false => (Severity::Warning, FOUNDLESS_ADVICE),
         true => (Severity::Note, ROUNDED_ADVICE),
@@ -74,7 +73,7 @@ fn is_other(claim: &Conclusion, cells: Cells, other: Cells) -> bool {
     claim.against.as_ref().map_or(*name != cells.row.contender, |it| it == name)
 }
 
-fn figure_lacks(
+fn figure_gap(
     claim: &Conclusion,
     tests: &[Test],
     heading: &str,
@@ -124,7 +123,7 @@ fn follows(claim: &Conclusion, tests: &[Test], heading: &str, figure: &Printed) 
     })
 }
 
-fn change_lacks(
+fn change_gap(
     claim: &Conclusion,
     tests: &[Test],
     heading: &str,
@@ -194,7 +193,7 @@ fn change_follows(
 }
 
 /// Why the contender is not shown to be better: the first of the others that it does not beat.
-fn better_lacks(claim: &Conclusion, tests: &[Test], heading: &str) -> Option<String> {
+fn better_gap(claim: &Conclusion, tests: &[Test], heading: &str) -> Option<String> {
     let better = claim.columns.get(heading).and_then(Column::better)?;
     let columns = columns(claim, tests, heading);
     if columns.is_empty() {

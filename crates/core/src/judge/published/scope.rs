@@ -42,9 +42,9 @@ pub fn missing(table: &Table) -> Vec<String> {
     missing
 }
 
-fn without(what: &str, table: &Table, lacks: impl Fn(&Test) -> bool) -> Option<String> {
+fn without(what: &str, table: &Table, is_without: impl Fn(&Test) -> bool) -> Option<String> {
     let names: Vec<&str> =
-        table.tests.iter().filter(|test| lacks(test)).map(|test| test.name.as_str()).collect();
+        table.tests.iter().filter(|test| is_without(test)).map(|test| test.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("{what} ({})", names.join(", ")))
 }
 

@@ -53,9 +53,9 @@ impl Pair<'_> {
             sharing => format!(" for all {sharing} together"),
         };
         let [low, high] = [interval.low, interval.high].map(f64::exp);
-        let lacks =
+        let has_none =
             |it: &&Cells| spread(**it, self.heading).is_some_and(|it| it.deviation.is_none());
-        let taken = self.rows.iter().find(lacks).map_or(String::new(), |it| {
+        let taken = self.rows.iter().find(has_none).map_or(String::new(), |it| {
             format!(", with the other's spread for {}, which has none", it.row.contender)
         });
         format!(

@@ -89,8 +89,8 @@ fn program(
     package: Option<&str>,
 ) -> Answer {
     let all = if is_uml(plan) { BTreeSet::new() } else { others(plan) };
-    let lacks = |arch: &Arch| Userland::of(*arch).needed(name).is_none();
-    match all.iter().copied().find(lacks) {
+    let cannot = |arch: &Arch| Userland::of(*arch).needed(name).is_none();
+    match all.iter().copied().find(cannot) {
         Some(_) if tool::needed(name).any(|it| userland::is_data(Path::new(&it))) => {
             Answer::yes("it is a file of this machine's, and comes along")
         }
@@ -139,13 +139,13 @@ fn qemu(machine: &Machine, plan: &Plan) -> Answer {
 
 /// What a User Mode Linux answers where that is not what other machines do.
 fn of_uml(need: &Need) -> Option<Answer> {
-    let lacks = |what: &str| Answer::no(format!("a User Mode Linux {what}"));
+    let it = |what: &str| Answer::no(format!("a User Mode Linux {what}"));
     let answer = match need {
-        Need::Limits | Need::OwnLimits => lacks("does not limit its disks").but("write --place vm"),
-        Need::Probe(ProbeKind::Pressure) => lacks("tells no pressure (CONFIG_PSI)"),
+        Need::Limits | Need::OwnLimits => it("does not limit its disks").but("write --place vm"),
+        Need::Probe(ProbeKind::Pressure) => it("tells no pressure (CONFIG_PSI)"),
         // Both go by tracepoints.
         Need::Probe(ProbeKind::PageCache) | Need::BlockEvents => {
-            lacks("has no tracepoints (CONFIG_FTRACE)").but("write --place vm")
+            it("has no tracepoints (CONFIG_FTRACE)").but("write --place vm")
         }
         Need::Probe(ProbeKind::Device) => Answer::yes("the kernel counts flushes, too"),
         _ => return None,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_not_there_is_lacking_and_its_file_systems_are_not_known() {
+    fn a_kernel_that_is_not_there_is_missing_and_its_file_systems_are_not_known() {
         let machine = Machine::new(Path::new("/"));
         let contender = |name: &str| {
             format!("[[contender]]\nname = \"{name}\"\nfile_system = \"ext4\"\nkernel = \"0.1\"\n")

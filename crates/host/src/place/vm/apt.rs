@@ -103,11 +103,13 @@ impl Apt {
         ];
         let options = options.into_iter().flat_map(|option| ["-o".to_string(), option]);
         let apt = Apt { options: options.collect() };
-        apt.update(&folder).map_err(|error| match lacks_keys(release, Path::new(KEYRINGS[0])) {
-            true => VmError::Fetch(format!(
-                "{error}; Debian's keys are not here: apt-get install debian-archive-keyring"
-            )),
-            false => error,
+        apt.update(&folder).map_err(|error| {
+            match has_no_keys(release, Path::new(KEYRINGS[0])) {
+                true => VmError::Fetch(format!(
+                    "{error}; Debian's keys are not here: apt-get install debian-archive-keyring"
+                )),
+                false => error,
+            }
         })?;
         Ok(apt)
     }
@@ -155,7 +157,7 @@ impl Apt {
     }
 
     /// `packages`, and what they need that is not installed.
-    pub fn with_what_lacks(&self, packages: &[&str]) -> Result<Vec<String>, VmError> {
+    pub fn with_what_is_missing(&self, packages: &[&str]) -> Result<Vec<String>, VmError> {
         let words = [&["--simulate", "--no-install-recommends", "install"], packages].concat();
         Ok(installed(&self.run("apt-get", &words, Path::new("/"))?))
     }
@@ -245,7 +247,7 @@ fn is_debians(release: &str) -> bool {
 }
 
 /// The machine has no keys for a release of Debian's.
-fn lacks_keys(release: &str, keyring: &Path) -> bool {
+fn has_no_keys(release: &str, keyring: &Path) -> bool {
     is_debians(release) && !keyring.exists()
 }
 
@@ -282,7 +284,9 @@ mod tests {
         assert_eq!(mirror_among(ubuntu, "bookworm-backports"), None);
         assert_eq!(mirror_among(ubuntu, "noble"), Some("http://mirror.example/ubuntu/"));
         assert_eq!(mirror_among("", "trixie"), None);
-        let lacks = |release: &str| lacks_keys(release, Path::new("/no/keyring.gpg"));
-        assert!(lacks("sid") && !lacks("noble") && !lacks_keys("sid", Path::new("/")));
+        let without_keys = |release: &str| has_no_keys(release, Path::new("/no/keyring.gpg"));
+        assert!(
+            without_keys("sid") && !without_keys("noble") && !has_no_keys("sid", Path::new("/"))
+        );
     }
 }

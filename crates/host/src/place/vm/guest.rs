@@ -169,10 +169,10 @@ fn serve() -> Result<(), HostError> {
     };
     guest.boot_ns = uptime_ns();
     guest.disks = disks::attached(&folder_of(&disk));
-    guest.lacks = missing_facts(Path::new("/"));
+    guest.untold = missing_facts(Path::new("/"));
     guest.flushes_counted = Some(offered::counts_flushes(Path::new("/")));
     if !has_namespaces() {
-        guest.lacks.push(WITHOUT_NAMESPACES.into());
+        guest.untold.push(WITHOUT_NAMESPACES.into());
     }
     let (trial, terminal) = (job.trial.clone(), job.shell.clone());
     if terminal.is_none() {
@@ -427,7 +427,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_that_counts_in_part_lacks_the_rest() {
+    fn a_kernel_that_counts_in_part_does_not_tell_the_rest() {
         let root = tempfile::tempdir().unwrap();
         let missing_with = |fields: usize| {
             fs::create_dir_all(root.path().join("proc/pressure")).unwrap();

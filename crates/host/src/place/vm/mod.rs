@@ -188,7 +188,7 @@ impl<'a> Vm<'a> {
         let record = record.ok_or("the guest brought no record")?;
         let processor = self.booted_by(trial)?.0.processor;
         let mut guest = Guest { panicked, processor: processor.map(String::from), ..guest };
-        guest.lacks.extend(processor.map(|plain| {
+        guest.untold.extend(processor.map(|plain| {
             format!("its processor is QEMU's {plain}, because the kernel panicked on the usual one")
         }));
         let mut record =

@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_qemu_does_not_tell_of_is_lacking() {
+    fn a_device_that_qemu_does_not_tell_of_is_missing() {
         let said = "Storage devices:\nname \"nvme\", bus PCI, desc \"Non-Volatile\"\n\
                     name \"nvme-ns\", bus nvme-bus\nname \"ide-hd\", bus IDE\n";
         assert_eq!(missing(said, &["nvme"]), None);

@@ -127,7 +127,7 @@ impl Source {
     /// `package` and what it needs besides what is installed.
     fn with_all(&self, package: &str) -> Result<Vec<String>, VmError> {
         match self.is_own {
-            true => self.apt.with_what_lacks(&[package]),
+            true => self.apt.with_what_is_missing(&[package]),
             false => self.apt.with_all_they_need(&[package]),
         }
     }
