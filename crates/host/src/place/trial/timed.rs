@@ -2,7 +2,7 @@
 //! reading of the probes.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write, stderr};
+use std::io::{self, BufWriter, Write, stderr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -103,20 +103,29 @@ impl Timing {
         trial: &Trial,
     ) -> Result<(), HostError> {
         let series = Path::new(&trial.series);
-        let appended = |path: &Path| -> std::io::Result<BufWriter<File>> {
-            Ok(BufWriter::new(sys::append(path)?))
-        };
-        let header = !self.series_begun;
-        timeline.write_csv(&mut appended(series)?, phase.name(), header)?;
-        let mut seconds = appended(&series.with_file_name("per_second.csv"))?;
-        timeline.write_seconds(&mut seconds, phase.name(), header)?;
+        let (phase, header) = (phase.name(), !self.series_begun);
+        append(series, |out| timeline.write_csv(out, phase, header))?;
+        let seconds = series.with_file_name("per_second.csv");
+        append(&seconds, |out| timeline.write_seconds(out, phase, header))?;
         if let Some(applications) = applications {
-            let mut rows = appended(&series.with_file_name("applications.csv"))?;
-            applications.write_csv(&mut rows, phase.name(), header)?;
+            let rows = series.with_file_name("applications.csv");
+            append(&rows, |out| applications.write_csv(out, phase, header))?;
         }
         self.series_begun = true;
         Ok(())
     }
+}
+
+/// Adds rows to the file at `path`, all of them: an error says that the disk is full.
+fn append(
+    path: &Path,
+    rows: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), HostError> {
+    let written = sys::append(path).map(BufWriter::new).and_then(|mut out| {
+        rows(&mut out)?;
+        out.flush()
+    });
+    written.map_err(|error| format!("writing {}: {error}", path.display()).into())
 }
 
 /// The page cache of what the trial has mounted now, if that is asked for. Where it can't be
@@ -165,5 +174,12 @@ mod tests {
         assert_eq!(unwrapped(5_000, 32_468, 37_500), 37_468);
         assert_eq!(unwrapped(3, 32_468, 1), 3);
         assert_eq!(last_pid(), None, "a test shares its PID namespace");
+    }
+
+    /// See full(4): rows that only the buffer takes are lost when it is let go of.
+    #[test]
+    fn rows_that_a_full_disk_does_not_take_are_an_error() {
+        let error = append(Path::new("/dev/full"), |out| out.write_all(b"phase\n")).unwrap_err();
+        assert_eq!(error.to_string(), "writing /dev/full: No space left on device (os error 28)");
     }
 }
