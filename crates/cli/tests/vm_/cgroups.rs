@@ -21,6 +21,12 @@ while kill -0 $! && ! cat /sys/fs/cgroup/fsverdict-trial-*/io.max 2>/dev/null | 
 do sleep 1; done
 ls /run/fsverdict/journals; kill -9 $!; wait; cat /tmp/said
 ./fsverdict clean; left
+cd /sys/fs/cgroup; mkdir -p a.slice/b.scope; echo +memory > cgroup.subtree_control
+echo +memory > a.slice/cgroup.subtree_control; echo 0 > a.slice/b.scope/cgroup.procs; cd /tmp/host
+./fsverdict run --bed device:/dev/vdb --erase /dev/vdb=ext4 --fs ext4 --rounds 1 --output own \
+     -- sh -c 'cat /proc/self/cgroup'
+echo; echo "OWN $(cat own/trials/1/record.json)"; echo "IN $(cat own/trials/1/raw/*.stdout)"
+echo "BESIDE $(ls -d /sys/fs/cgroup/a.slice/fsverdict* /sys/fs/cgroup/a.slice/b.scope/*/ 2>&1)"
 "#;
 
 #[test]
@@ -54,5 +60,12 @@ fn limits_of_cgroup_v2_hold_the_trial_down_and_go_with_a_killed_run() {
         let left = left.unwrap_or_else(|| panic!("{said}"));
         assert!(!left.contains("/fsverdict-trial") && !left.contains(".jsonl"), "{left}: {said}");
     }
+    // Without limits it lies beside ours, where memory is counted, as below systemd's slices.
+    let line = |begin: &str| said.lines().find_map(|it| it.strip_prefix(begin)).unwrap_or("");
+    assert!(line("IN ").starts_with("0::/a.slice/fsverdict-trial-"), "{said}");
+    let record: Value = serde_json::from_str(line("OWN ")).unwrap_or_else(|_| panic!("{said}"));
+    let own = &record["phases"][0]["totals"]["own"];
+    assert!(own["memory_max_bytes"].as_u64() > Some(0), "{own:#}");
+    assert!(line("BESIDE ").starts_with("ls: "), "{said}");
     scene.assert_nothing_left();
 }

@@ -2,10 +2,10 @@
 //!
 //! One is made in each hierarchy that counts something of the trial: cgroup v2 (CPU time, pressure,
 //! and limits, [`super::throttle`]), and of v1 cpuacct and memory. It lies within our own cgroup,
-//! so that limits on us hold for the trial, too; if it gets limits of v2, within the root, because
-//! a cgroup that has processes can give its children no controllers
-//! (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). The v1 hierarchy of
-//! blkio is left alone: there a rule of the root binds processes in the root itself
+//! so that limits on us hold for the trial, too. In v2 a cgroup that has processes can give its
+//! children no controllers (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process
+//! Constraint"): the trial's lies beside ours where that counts memory and nothing limits ours, and
+//! within the root if it gets limits. The v1 hierarchy of blkio is left alone: there a rule of the root binds processes in the root itself
 //! (block/blk-throttle.c, `throtl_pd_init`), and these are our limits.
 
 use std::fs::{self, File};
@@ -90,6 +90,18 @@ impl Hierarchy {
         folder.is_dir().then_some(folder)
     }
 
+    /// Where those of trials are made: in ours, or beside it if memory is counted there alone and
+    /// ours limits nothing.
+    fn home(self, root: &Path) -> Option<PathBuf> {
+        let ours = self.ours(root)?;
+        let top = self.at(root)?;
+        let above = ours.parent().filter(|_| self == Hierarchy::Unified && ours != top);
+        let is_better = |above: &&Path| {
+            gives_memory(above) && !gives_memory(&ours) && !is_limited(&ours) && can_enter(above)
+        };
+        Some(above.filter(is_better).map(PathBuf::from).unwrap_or(ours))
+    }
+
     /// The same, if it is the trial's own.
     pub fn own(self, root: &Path) -> Option<PathBuf> {
         let ours = self.ours(root)?;
@@ -97,12 +109,41 @@ impl Hierarchy {
     }
 }
 
+/// What limits a cgroup of version 2, and how each begins where it does not.
+const LIMITS: [(&str, &str); 7] = [
+    ("cpu.max", "max"),
+    ("cpuset.cpus", ""),
+    ("io.max", ""),
+    ("memory.high", "max"),
+    ("memory.max", "max"),
+    ("memory.swap.max", "max"),
+    ("pids.max", "max"),
+];
+
+fn is_limited(folder: &Path) -> bool {
+    LIMITS.iter().any(|(file, unlimited)| {
+        let text = fs::read_to_string(folder.join(file));
+        text.is_ok_and(|text| text.split_whitespace().next().unwrap_or_default() != *unlimited)
+    })
+}
+
+/// Memory is counted in the cgroups within this one of version 2.
+fn gives_memory(folder: &Path) -> bool {
+    let text = fs::read_to_string(folder.join(CONTROLLERS)).unwrap_or_default();
+    text.split_whitespace().any(|it| it == Controller::Memory.name())
+}
+
+/// We may move a process into it, or into one within it.
+fn can_enter(folder: &Path) -> bool {
+    File::options().write(true).open(folder.join(PROCESSES)).is_ok()
+}
+
 /// Where a run makes the cgroups of its trials: what stands in its journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Places {
     run: Token,
-    /// Within our own cgroups.
+    /// Within our own cgroups, or beside one of them.
     within: Vec<PathBuf>,
     /// The root of version 2, for trials with limits of their own.
     root: Option<PathBuf>,
@@ -111,7 +152,7 @@ pub struct Places {
 impl Places {
     /// Those of the run of that token.
     pub fn find(root: &Path, run: &Token) -> Places {
-        let within = HIERARCHIES.iter().filter_map(|hierarchy| hierarchy.ours(root)).collect();
+        let within = HIERARCHIES.iter().filter_map(|hierarchy| hierarchy.home(root)).collect();
         Places { run: run.clone(), within, root: Hierarchy::Unified.at(root) }
     }
 
@@ -121,11 +162,16 @@ impl Places {
 
     /// The hierarchies in which a trial of ours can have one.
     pub fn offered(root: &Path) -> Vec<Hierarchy> {
-        let is_open = |it: &Hierarchy| {
-            let of_processes = it.ours(root).map(|ours| ours.join(PROCESSES));
-            of_processes.is_some_and(|it| File::options().write(true).open(it).is_ok())
-        };
+        let is_open = |it: &Hierarchy| it.home(root).is_some_and(|home| can_enter(&home));
         HIERARCHIES.into_iter().filter(is_open).collect()
+    }
+
+    /// How much memory a trial takes is counted in one of those.
+    pub fn count_memory(root: &Path) -> bool {
+        Places::offered(root).iter().any(|it| match it {
+            Hierarchy::Unified => it.home(root).is_some_and(|home| gives_memory(&home)),
+            Hierarchy::First(controller) => *controller == Controller::Memory.name(),
+        })
     }
 
     /// Makes those of trial `number`. Where one can't be made the trial does without it.
@@ -381,6 +427,33 @@ mod tests {
         fs::create_dir(path("cg/cpu/b").join(format!("{}8", places.prefix()))).unwrap();
         places.clear().unwrap();
         assert_eq!(names("cg/cpu/b"), 1, "it is no cgroup");
+    }
+
+    #[test]
+    fn one_of_version_2_lies_beside_ours_where_memory_is_counted_and_nothing_limits_us() {
+        let folders = ["cg/unified/user.slice/c", "cg/cpu/b"];
+        let root = machine("0::/user.slice/c\n", &folders);
+        let write = |file: &str, text: &str| fs::write(root.path().join(file), text).unwrap();
+        let lies_in = || Places::find(root.path(), &Token::random().unwrap()).within;
+        let [beside, within] =
+            ["cg/unified/user.slice", folders[0]].map(|it| vec![root.path().join(it)]);
+        for folder in ["cg/unified", "cg/unified/user.slice", folders[0]] {
+            write(&format!("{folder}/{PROCESSES}"), "");
+        }
+        assert_eq!(lies_in(), within, "nothing is counted above");
+        assert!(!Places::count_memory(root.path()));
+        write("cg/unified/user.slice/cgroup.subtree_control", "memory pids\n");
+        write("cg/unified/user.slice/c/cpu.max", "max 100000\n");
+        write("cg/unified/user.slice/c/io.max", "");
+        assert_eq!(lies_in(), beside);
+        assert!(Places::count_memory(root.path()));
+        write("cg/unified/user.slice/c/pids.max", "400\n");
+        assert_eq!(lies_in(), within, "what limits us limits the trial");
+        // The whole hierarchy has nothing beside it.
+        let root = machine("0::/\n", &["cg/unified"]);
+        fs::write(root.path().join("cg/unified").join(CONTROLLERS), "memory\n").unwrap();
+        let places = Places::find(root.path(), &Token::random().unwrap());
+        assert_eq!(places.within, [root.path().join("cg/unified")]);
     }
 
     fn thread(root: &Path, number: u32, name: &str, (flags, began): (u64, u64)) {

@@ -317,14 +317,17 @@ fn readable(root: &Path, paths: &[&str]) -> Answer {
 fn cgroups(root: &Path) -> Answer {
     let offered = Places::offered(root);
     let names: Vec<String> = offered.iter().map(|it| it.name()).collect();
+    let names = names.join(", ");
+    let counts = "what it left running, CPU time";
     match offered[..] {
-        [Hierarchy::Unified, ..] | [_, _, ..] => {
-            Answer::yes(format!("{}: what it left running, CPU time and memory", names.join(", ")))
-        }
-        [one] => Answer::partly(format!("only {}", one.name())),
         [] if sys::is_root() => Answer::no("none that we can write is mounted")
             .but("mount -t cgroup2 cgroup2 /sys/fs/cgroup"),
         [] => Answer::no("making one needs root").but_root(),
+        _ if Places::count_memory(root) => Answer::yes(format!("{names}: {counts} and memory")),
+        [Hierarchy::Unified, ..] => {
+            Answer::partly(format!("{names}: {counts}, and memory only where limits are given"))
+        }
+        _ => Answer::partly(format!("only {names}")),
     }
 }
 
