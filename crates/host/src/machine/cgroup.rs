@@ -5,8 +5,9 @@
 //! so that limits on us hold for the trial, too. In v2 a cgroup that has processes can give its
 //! children no controllers (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process
 //! Constraint"): the trial's lies beside ours where that counts memory and nothing limits ours, and
-//! within the root if it gets limits. The v1 hierarchy of blkio is left alone: there a rule of the root binds processes in the root itself
-//! (block/blk-throttle.c, `throtl_pd_init`), and these are our limits.
+//! within the root if it gets limits. The v1 hierarchy of blkio is left alone: there a rule of the
+//! root binds processes in the root itself (block/blk-throttle.c, `throtl_pd_init`), and these are
+//! our limits.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

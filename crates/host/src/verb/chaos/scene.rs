@@ -84,7 +84,9 @@ const WORKS: [(&str, &str); 9] = [
     ("replay", "replay = { recording = \"RECORDING\" }"),
     (
         "server",
-        "command = \"for n in 1 2 3; do echo $n > asked; read x < answered; done\"
+        // Its server may be killed before it asks.
+        "command = \"timeout 300 sh -c 'for n in 1 2 3; do echo $n > asked; \
+         read x < answered; done'\"
          setup = \"true\"
          prepare = \"mkfifo asked answered; (while read n < asked; do echo $n > answered; done) &\"
          cleanup = \"rm -f asked answered\"
