@@ -110,19 +110,59 @@ fn recordings(plan: &Plan, file: Option<&Path>) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::super::plan::tests::typed;
+
+    /// Writes a stranger's plan with these lines and that work, and gives the words that run it.
+    fn plan(folder: &Path, lines: &str, work: &str) -> String {
+        let path = folder.join("plan.toml");
+        let plan = format!(
+            "{lines}\n[[contender]]\nname = \"ext4\"\nfile_system = \"ext4\"\n\
+             [[workload]]\nname = \"w\"\n{work}\n"
+        );
+        std::fs::write(&path, plan).unwrap();
+        format!("{} --untrusted", path.display())
+    }
 
     #[test]
     fn a_strangers_plan_sets_no_options_of_qemu() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.toml");
-        let plan = "vm = { qemu = [\"-s\"] }\n[[contender]]\nname = \"ext4\"\n\
-                    file_system = \"ext4\"\n[[workload]]\nname = \"w\"\ncommand = \"true\"\n";
-        std::fs::write(&path, plan).unwrap();
-        let words = format!("{} --untrusted", path.display());
+        let words = plan(folder.path(), "vm = { qemu = [\"-s\"] }", "command = \"true\"");
         let refused = typed(&words).unwrap_err().to_string();
         assert_eq!(refused, "an untrusted plan sets no options of QEMU: not -s");
         let ours = typed(&format!("{words} --vm-qemu=-no-shutdown")).unwrap();
         assert_eq!(ours.vm.unwrap().qemu, ["-no-shutdown"]);
+    }
+
+    #[test]
+    fn a_strangers_plan_chooses_no_disk_and_no_folder_and_reads_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |lines: &str, work: &str| {
+            format!("{:#}", typed(&plan(folder.path(), lines, work)).unwrap_err())
+        };
+        let command = "command = \"true\"";
+        let device = "[bed]\nkind = \"device\"\npaths = [\"/dev/vdz\"]";
+        for bed in [device, "[bed]\nkind = \"directory\"\npaths = [\"/srv\"]"] {
+            let said = refused(bed, command);
+            assert!(said.starts_with("an untrusted plan gets no bed "), "{bed}: {said}");
+        }
+        let said = refused("writable = [\"/srv\"]", command);
+        assert_eq!(said, "an untrusted plan writes to no folder of this machine: not to /srv");
+        let said = refused("vm = { bring = [\"/etc/shadow\"] }", command);
+        let named = "an untrusted plan gets what the command line names: --bring /etc/shadow";
+        assert_eq!(said, named);
+        let said = refused("[bed]\nkind = \"loop\"\ndir = \"/srv\"", command);
+        assert_eq!(said, "an untrusted plan puts its images where --dir says: --dir /srv");
+        // A file beside the plan is its user's, unless it is a recording.
+        std::fs::write(folder.path().join("secret"), "TOKEN\n").unwrap();
+        let replay = |path: &str| format!("replay = {{ recording = \"{path}\" }}");
+        let said = refused("", &replay("secret"));
+        assert!(said.starts_with("an untrusted plan replays recordings, and "), "{said}");
+        let words = plan(folder.path(), "", command);
+        let said = typed(&format!("{words} --place local")).unwrap_err().to_string();
+        assert!(said.contains("untrusted"), "{said}");
+        let said = typed(&format!("{words} --bring /no/such/file")).unwrap_err().to_string();
+        assert_eq!(said, "--bring /no/such/file");
     }
 }
