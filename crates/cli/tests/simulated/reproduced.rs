@@ -1,4 +1,4 @@
-//! A published study run anew: how long it will take, and its claims beside those of the record.
+//! A published study run anew: how long it will take, and its claims beside those of our run.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn a_run_ends_with_the_claims_and_how_to_go_on() {
     let scene = Scene::new();
     let words = "reproduce backup-tree --place sim --rounds 4 --output run";
     let done = scene.run(words).exits(0);
-    for said in ["claims", "the study", "the record", "here", "Fill: XFS 1.5 times as fast"] {
+    for said in ["claims", "the study", "our run", "here", "Fill: XFS 1.5 times as fast"] {
         assert!(done.stdout.contains(said), "{said}: {}", done.stdout);
     }
     assert!(done.stdout.contains("fsverdict report "), "{}", done.stdout);

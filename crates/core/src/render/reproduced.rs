@@ -12,7 +12,7 @@ use crate::model::{Plan, Precedent, Ruling};
 
 /// Blanks before every line, and between columns.
 const INDENT: usize = 2;
-/// The width of each column: the claim, the study's ratio, the record's answer; the last one's ends
+/// The width of each column: the claim, the study's ratio, our answer; the last one's ends
 /// the line.
 const WIDTHS: [usize; 3] = [36, 15, 13];
 /// So many of the claims on which the two runs differ are named.
@@ -25,8 +25,8 @@ pub fn reproduced(claims: &[Answered], precedent: Option<&Precedent>) -> Painted
     let there = |it: &Answered| precedent.and_then(|known| known.of(it));
     out.add_wrapped(Paint::Strong, INDENT, &summary(claims, precedent));
     out.add(Paint::Plain, "\n");
-    let record = if precedent.is_some() { "the record" } else { "" };
-    line(&mut out, ["claim", "the study", record, "here"].map(|it| (Paint::Soft, it.into())));
+    let ours = if precedent.is_some() { "our run" } else { "" };
+    line(&mut out, ["claim", "the study", ours, "here"].map(|it| (Paint::Soft, it.into())));
     for it in claims {
         let sign = if it.claim.to.is_some() { " *" } else { "" };
         let text = cut(&one_line(&it.claim.text), WIDTHS[0] - INDENT - sign.len());
@@ -115,7 +115,7 @@ fn legend(claims: &[Answered], precedent: Option<&Precedent>) -> String {
     format!("{}. {ratios}{beyond}{run}", signs.join(", "))
 }
 
-/// Where the record's answers are from: one run, and those that answered what it left undecided.
+/// Where our answers are from: one run, and those that answered what it left undecided.
 fn records(precedent: &Precedent) -> String {
     let mut again: BTreeMap<&str, usize> = BTreeMap::new();
     for run in precedent.claims.iter().filter_map(|it| it.run.as_deref()) {
