@@ -321,6 +321,15 @@ fn a_dry_run_prints_every_command_and_makes_nothing() {
 }
 
 #[test]
+fn a_dry_run_has_the_openzfs_that_is_to_be_fetched_and_no_daemon() {
+    let scene = Scene::new();
+    let line = "run --dry-run --fs zfs --kernel 99.9 --zfs 9.9 --place vm -- true";
+    let said = scene.run(line).exits(0).stdout;
+    assert!(said.contains("vmlinuz-99.9+zfs-9.9"), "{said}");
+    assert!(said.contains("zpool create ") && !said.contains("zfs-fuse"), "{said}");
+}
+
+#[test]
 fn a_dry_run_shows_on_which_device_limits_are_put() {
     let scene = Scene::new();
     let bed = "bed = { kind = \"ram\", devices = 2, limits = { iops = 500 } }";

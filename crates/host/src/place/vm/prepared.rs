@@ -9,10 +9,11 @@ use super::bootable::{Asked, Bootable, above};
 use super::error::VmError;
 use super::facts::Facts;
 use super::host_files::HostFiles;
+use super::release::with_zfs;
 use super::runner::is_uml;
 use super::userland::Userland;
-use super::{qemu, uml};
-use crate::file_system::FileSystem;
+use super::{openzfs, qemu, uml};
+use crate::file_system::{self, FileSystem};
 use crate::tool;
 
 /// Everything of a plan that is the same for all its trials.
@@ -76,9 +77,15 @@ pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
     lowest.chain(own.iter().flat_map(|(it, _)| above(it))).collect()
 }
 
-/// The contender's file system as its kernel has it; `None` where that is not there.
+/// The contender's file system as its kernel has it; `None` where that is not there, unless it is to
+/// be fetched with OpenZFS.
 pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSystem> {
-    Bootable::of(&Asked::by(contender), plan).ok()?.file_system(contender)
+    let asked = Asked::by(contender);
+    if let Ok(bootable) = Bootable::of(&asked, plan) {
+        return bootable.file_system(contender);
+    }
+    let zfs = asked.kernel.as_deref().and_then(with_zfs);
+    zfs.and_then(|_| file_system::mounted_as(&contender.file_system, openzfs::DRIVER))
 }
 
 /// Checks that all that the plan's machines hold can be brought into them; changes nothing.
