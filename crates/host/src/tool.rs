@@ -8,7 +8,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -259,14 +259,24 @@ pub fn users_found(argv: &[String]) -> Command {
     command
 }
 
-/// Where execvp(3) finds `program`, if that and all before it in `path` are folders of the system.
+/// Where execvp(3) finds `program` in the cell, too: it and all before it in `path` are in folders
+/// of the system, also where links lead, and it is none that execvp(3) might pass over.
 fn in_system(program: &str, path: &OsStr) -> Option<PathBuf> {
     let of_system = |folder: &PathBuf| DIRECTORIES.iter().any(|it| Path::new(it) == folder);
     let folders = std::env::split_paths(path).take_while(of_system);
-    let can_run = |path: &PathBuf| {
-        path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-    };
-    folders.filter(|_| !program.contains('/')).map(|it| it.join(program)).find(can_run)
+    let mut all = folders.filter(|_| !program.contains('/')).map(|it| it.join(program));
+    let found = all.find(|path| path.symlink_metadata().is_ok())?;
+    let real = found.canonicalize().ok()?;
+    (real.starts_with("/usr") && is_sure_to_run(&real).is_ok_and(|sure| sure)).then_some(found)
+}
+
+/// We may execute it, and it needs no interpreter, which might not be there.
+fn is_sure_to_run(path: &Path) -> std::io::Result<bool> {
+    let mut file = File::open(path)?;
+    let mut start = [0; 4];
+    file.read_exact(&mut start)?;
+    sys::access_at(file.as_fd(), &sys::c_path(path)?, libc::X_OK)?;
+    Ok(&start == b"\x7fELF")
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is that one place")]
@@ -529,6 +539,7 @@ mod tests {
         assert_eq!(found("sh", ".:/bin"), None);
         assert_eq!(found("./sh", "/bin"), None);
         assert_eq!(found("no-such-program", "/usr/bin:/bin"), None);
+        assert_eq!(found("ldd", "/usr/bin"), None, "it has an interpreter");
         let mut command = users_found(&["sh", "-c", "echo $0"].map(String::from));
         assert_eq!(output(&mut command).unwrap().stdout, b"sh\n", "its name is the one given");
     }

@@ -229,7 +229,7 @@ impl Tally {
         self.kills += kills;
         let at = if point.step.is_empty() { "no step".into() } else { point.step.clone() };
         let shown = format!("{point} ({at})");
-        let missed = if *is_hit { "" } else { ": not reached, the run ended before" };
+        let missed = if *is_hit { "" } else { ": it met nothing" };
         say::tell(&format!("{}: {shown}{missed}", self.points));
         match is_hit {
             true => {
@@ -286,7 +286,7 @@ impl Tally {
         }
         let _ = writeln!(
             text,
-            "{} points, {} not reached; {} SIGKILLs; seed {seed}. A point again: \
+            "{} points, of which {} met nothing; {} SIGKILLs; seed {seed}. A point again: \
              fsverdict selftest --point POINT",
             self.points, self.missed, self.kills
         );

@@ -175,7 +175,7 @@ fn runs_in_it_that_are_broken_leave_nothing_and_go_on() {
     let mut words = vec!["selftest", "--seed", "7", "--dir", &dir];
     words.extend(points.iter().flat_map(|point| ["--point", point]));
     let done = started(&scene, &words).wait().exits(0);
-    let all = format!("{} points, 0 not reached", points.len());
+    let all = format!("{} points, of which 0 met nothing", points.len());
     assert!(done.stdout.contains(&all), "{}", done.stdout);
     scene.assert_nothing_left();
 }

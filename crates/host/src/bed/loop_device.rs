@@ -85,7 +85,10 @@ impl LoopDevice {
         let block = (machine.number_of)(&node).and_then(|number| machine.block(number));
         let unseen = || failed(attaching)(io::Error::other("it does not appear in /sys"));
         let device = block.ok_or_else(unseen)?.device();
-        assert!(Path::new(&device.path) == node, "{} is behind {node:?}", device.path);
+        if Path::new(&device.path) != node {
+            let text = format!("{} is {}", node.display(), device.path);
+            return Err(failed(attaching)(io::Error::other(text)));
+        }
         // The kernel falls back to buffered I/O without a word when the file can't do direct I/O.
         let flag = fs::read_to_string(folder(number).join("loop/dio")).unwrap_or_default();
         Ok(LoopDevice { open, number, device, backing, direct_io: flag.trim() == "1" })

@@ -97,8 +97,9 @@ impl Hierarchy {
         let ours = self.ours(root)?;
         let top = self.at(root)?;
         let above = ours.parent().filter(|_| self == Hierarchy::Unified && ours != top);
+        // Ours has that file where the cgroup above counts memory, and the kernel the most of it.
         let is_better = |above: &&Path| {
-            gives_memory(above) && !gives_memory(&ours) && !is_limited(&ours) && can_enter(above)
+            ours.join(MEMORY_PEAK).exists() && !is_limited(&ours, above) && can_enter(above)
         };
         Some(above.filter(is_better).map(PathBuf::from).unwrap_or(ours))
     }
@@ -110,28 +111,40 @@ impl Hierarchy {
     }
 }
 
-/// What limits a cgroup of version 2, and how each begins where it does not.
-const LIMITS: [(&str, &str); 7] = [
-    ("cpu.max", "max"),
-    ("cpuset.cpus", ""),
+/// The most memory that a cgroup of version 2 has had, since Linux 5.19. It counts from its making.
+pub const MEMORY_PEAK: &str = "memory.peak";
+
+/// What limits a cgroup of version 2 or favours others, and what each says where it does not.
+const LIMITS: [(&str, &str); 10] = [
+    ("cpu.idle", "0"),
+    ("cpu.max", "max 100000"),
+    ("cpu.weight", "100"),
+    ("io.latency", ""),
     ("io.max", ""),
+    ("io.weight", "default 100"),
     ("memory.high", "max"),
     ("memory.max", "max"),
     ("memory.swap.max", "max"),
-    ("pids.max", "max"),
+    ("memory.zswap.max", "max"),
 ];
 
-fn is_limited(folder: &Path) -> bool {
-    LIMITS.iter().any(|(file, unlimited)| {
-        let text = fs::read_to_string(folder.join(file));
-        text.is_ok_and(|text| text.split_whitespace().next().unwrap_or_default() != *unlimited)
-    })
+/// How many tasks there may be. systemd limits them in every service and scope but a login's, and
+/// one beside ours gets the same limit.
+const TASKS: &str = "pids.max";
+
+/// Something limits this cgroup that one beside it would not have. Where the one above gives
+/// processors, moving a process may undo taskset(1). Programs of BPF can't be seen.
+fn is_limited(folder: &Path, above: &Path) -> bool {
+    let limits = |(file, unlimited): &(&str, &str)| {
+        fs::read_to_string(folder.join(file)).is_ok_and(|text| text.trim() != *unlimited)
+    };
+    gives("cpuset", above) || LIMITS.iter().any(limits)
 }
 
-/// Memory is counted in the cgroups within this one of version 2.
-fn gives_memory(folder: &Path) -> bool {
+/// The cgroups within this one of version 2 have that controller.
+fn gives(controller: &str, folder: &Path) -> bool {
     let text = fs::read_to_string(folder.join(CONTROLLERS)).unwrap_or_default();
-    text.split_whitespace().any(|it| it == Controller::Memory.name())
+    text.split_whitespace().any(|it| it == controller)
 }
 
 /// We may move a process into it, or into one within it.
@@ -146,6 +159,9 @@ pub struct Places {
     run: Token,
     /// Within our own cgroups, or beside one of them.
     within: Vec<PathBuf>,
+    /// How many tasks ours of version 2 may have, for one beside it.
+    #[serde(skip)]
+    tasks: Option<String>,
     /// The root of version 2, for trials with limits of their own.
     root: Option<PathBuf>,
 }
@@ -154,7 +170,10 @@ impl Places {
     /// Those of the run of that token.
     pub fn find(root: &Path, run: &Token) -> Places {
         let within = HIERARCHIES.iter().filter_map(|hierarchy| hierarchy.home(root)).collect();
-        Places { run: run.clone(), within, root: Hierarchy::Unified.at(root) }
+        let ours = Hierarchy::Unified.ours(root);
+        let beside = ours.filter(|ours| Hierarchy::Unified.home(root).as_ref() != Some(ours));
+        let tasks = beside.and_then(|ours| fs::read_to_string(ours.join(TASKS)).ok());
+        Places { run: run.clone(), within, tasks, root: Hierarchy::Unified.at(root) }
     }
 
     fn prefix(&self) -> String {
@@ -169,8 +188,12 @@ impl Places {
 
     /// How much memory a trial takes is counted in one of those.
     pub fn count_memory(root: &Path) -> bool {
+        let has_peak = |home: PathBuf| {
+            let within = fs::read_dir(home).into_iter().flatten().flatten();
+            within.into_iter().any(|it| it.path().join(MEMORY_PEAK).exists())
+        };
         Places::offered(root).iter().any(|it| match it {
-            Hierarchy::Unified => it.home(root).is_some_and(|home| gives_memory(&home)),
+            Hierarchy::Unified => it.home(root).is_some_and(has_peak),
             Hierarchy::First(controller) => *controller == Controller::Memory.name(),
         })
     }
@@ -179,6 +202,11 @@ impl Places {
     pub fn make(&self, number: u32) -> Made {
         let mut made = Made::default();
         self.within.iter().for_each(|within| made.add(&self.named(within, number)));
+        for (folder, tasks) in made.folders.iter().zip(self.tasks.iter().cycle()) {
+            // Version 1 has no such file there.
+            let limit = folder.join(TASKS);
+            let _ = limit.exists().then(|| fs::write(limit, tasks));
+        }
         made
     }
 
@@ -443,16 +471,21 @@ mod tests {
         }
         assert_eq!(lies_in(), within, "nothing is counted above");
         assert!(!Places::count_memory(root.path()));
-        write("cg/unified/user.slice/cgroup.subtree_control", "memory pids\n");
-        write("cg/unified/user.slice/c/cpu.max", "max 100000\n");
-        write("cg/unified/user.slice/c/io.max", "");
+        for (file, text) in [("memory.peak", "0"), ("cpu.max", "max 100000"), ("io.max", "")] {
+            write(&format!("{}/{file}", folders[0]), &format!("{text}\n"));
+        }
         assert_eq!(lies_in(), beside);
         assert!(Places::count_memory(root.path()));
         write("cg/unified/user.slice/c/pids.max", "400\n");
+        let places = Places::find(root.path(), &Token::random().unwrap());
+        assert_eq!((places.within, places.tasks.as_deref()), (beside, Some("400\n")));
+        write("cg/unified/user.slice/cgroup.subtree_control", "cpuset memory\n");
+        assert_eq!(lies_in(), within, "processors may be ours alone");
+        write("cg/unified/user.slice/cgroup.subtree_control", "memory\n");
+        write("cg/unified/user.slice/c/memory.high", "9999\n");
         assert_eq!(lies_in(), within, "what limits us limits the trial");
         // The whole hierarchy has nothing beside it.
         let root = machine("0::/\n", &["cg/unified"]);
-        fs::write(root.path().join("cg/unified").join(CONTROLLERS), "memory\n").unwrap();
         let places = Places::find(root.path(), &Token::random().unwrap());
         assert_eq!(places.within, [root.path().join("cg/unified")]);
     }

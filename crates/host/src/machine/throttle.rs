@@ -105,7 +105,11 @@ pub fn line(device: &Device, limits: Limits) -> String {
 
 /// Holds `devices` down to `limits`: from within the trial, whose cgroup it is.
 pub fn hold_down(root: &Path, limits: Limits, devices: &[Device]) -> Result<(), SettingError> {
-    assert!(!devices.is_empty(), "limits are those of a device");
+    if devices.is_empty() {
+        return Err(SettingError::NoThrottle(
+            "limits are a disk's, and the bed lies on none".into(),
+        ));
+    }
     match Means::of(root)? {
         Means::Root => rules(root, Some(limits), devices)?.iter().try_for_each(|it| it.set(root)),
         Means::Own => {

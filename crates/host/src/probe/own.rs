@@ -7,14 +7,11 @@ use std::path::{Path, PathBuf};
 use fsverdict_core::model::{OwnTotals, WorkIo};
 
 use super::pressure::{self, PressureReader};
-use crate::machine::cgroup::Hierarchy;
+use crate::machine::cgroup::{Hierarchy, MEMORY_PEAK};
 
 /// Of version 1 the file with the most that was charged; writing to it begins anew
 /// (Documentation/admin-guide/cgroup-v1/memory.rst).
 const MEMORY_FIRST: &str = "memory.max_usage_in_bytes";
-
-/// The same of version 2, since Linux 5.19. It tells the most since the trial began.
-const MEMORY: &str = "memory.peak";
 
 /// What there is to be read of it.
 #[derive(Debug)]
@@ -27,8 +24,7 @@ pub(super) struct OwnReader {
 
 impl OwnReader {
     /// `None` where the trial has no cgroup of its own. Charges are read for the devices that are
-    /// limited in it, which may be below the bed's: only with limits does it have the controller,
-    /// and all I/O on the devices above counts as charged.
+    /// limited in it, which may be below the bed's: all I/O on the devices above counts as charged.
     pub fn open(root: &Path) -> Option<OwnReader> {
         let unified = Hierarchy::Unified.own(root);
         let first = Hierarchy::First("memory").own(root);
@@ -40,7 +36,7 @@ impl OwnReader {
         let stat = file(&unified, "io.stat").filter(|_| !held.is_empty());
         Some(OwnReader {
             pressure: unified.as_ref().and_then(|folder| PressureReader::of_cgroup(folder)),
-            memory: file(&first, MEMORY_FIRST).or_else(|| file(&unified, MEMORY)),
+            memory: file(&first, MEMORY_FIRST).or_else(|| file(&unified, MEMORY_PEAK)),
             io: stat.map(|file| (file, held)),
         })
     }

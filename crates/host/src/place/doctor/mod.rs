@@ -323,11 +323,9 @@ fn cgroups(root: &Path) -> Answer {
         [] if sys::is_root() => Answer::no("none that we can write is mounted")
             .but("mount -t cgroup2 cgroup2 /sys/fs/cgroup"),
         [] => Answer::no("making one needs root").but_root(),
+        [Hierarchy::First(_)] => Answer::partly(format!("only {names}")),
         _ if Places::count_memory(root) => Answer::yes(format!("{names}: {counts} and memory")),
-        [Hierarchy::Unified, ..] => {
-            Answer::partly(format!("{names}: {counts}, and memory only where limits are given"))
-        }
-        _ => Answer::partly(format!("only {names}")),
+        _ => Answer::partly(format!("{names}: {counts}; how much memory it takes is not counted")),
     }
 }
 

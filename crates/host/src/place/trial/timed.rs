@@ -83,9 +83,11 @@ impl Timing {
             let own = own.saturating_sub(grown + closing.programs());
             totals.processes_started = unwrapped(own, of, totals.processes_started);
         }
-        self.write_series(phase, &timeline, applications.as_ref(), trial)?;
+        let written = self.write_series(phase, &timeline, applications.as_ref(), trial);
+        // Why the work failed comes before what could not be written of it.
         result?;
         synced?;
+        written?;
         Ok(PhaseRecord {
             peaks: timeline.peaks(),
             applications: applications.map(|shares| shares.last()).unwrap_or_default(),

@@ -84,7 +84,7 @@ pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSy
     if let Ok(bootable) = Bootable::of(&asked, plan) {
         return bootable.file_system(contender);
     }
-    let zfs = asked.kernel.as_deref().and_then(with_zfs);
+    let zfs = asked.kernel.as_deref().filter(|name| !name.contains('/')).and_then(with_zfs);
     zfs.and_then(|_| file_system::mounted_as(&contender.file_system, openzfs::DRIVER))
 }
 

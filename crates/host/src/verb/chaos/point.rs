@@ -7,7 +7,7 @@ use std::fmt;
 use fsverdict_core::model::Draws;
 
 use super::scene::Scene;
-use super::trace::Calls;
+use super::trace::{BETWEEN, Calls};
 
 /// What a signal does to a run that it is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,14 +150,16 @@ impl Point {
         }
     }
 
-    /// Its fault and step, if every step of every bed is to meet that fault.
+    /// Its fault and step, if every step of every bed is to meet that fault. Outside the trials
+    /// it is heard too late what is under way.
     pub fn of_every_step(&self) -> Option<[String; 2]> {
         let is_of = match &self.fault {
             Fault::Signal(0, _) | Fault::Full => true,
             Fault::Signal(which, victim) => *which < OF_EVERY_STEP && *victim == Victim::Lab,
             Fault::Call(what) => ERRORS.contains(&what.as_str()),
         };
-        (is_of && !self.step.is_empty()).then(|| [self.kind(), self.step.clone()])
+        let is_step = !self.step.is_empty() && self.step != BETWEEN;
+        (is_of && is_step).then(|| [self.kind(), self.step.clone()])
     }
 
     /// The signal that the run's process gets, if it gets one from outside.
