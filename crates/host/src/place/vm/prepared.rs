@@ -77,8 +77,8 @@ pub fn file_systems_by_host(plan: &Plan) -> Vec<&'static FileSystem> {
     lowest.chain(own.iter().flat_map(|(it, _)| above(it))).collect()
 }
 
-/// The contender's file system as its kernel has it; `None` where that is not there, unless it is to
-/// be fetched with OpenZFS.
+/// The contender's file system as its kernel has it; `None` where that is not there, unless it is
+/// to be fetched with OpenZFS.
 pub fn file_system(plan: &Plan, contender: &Contender) -> Option<&'static FileSystem> {
     let asked = Asked::by(contender);
     if let Ok(bootable) = Bootable::of(&asked, plan) {
