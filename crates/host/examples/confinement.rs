@@ -36,8 +36,7 @@ fn main() -> Done {
 
 /// A command in a cell of its own.
 fn in_cell(cells: &mut Cells) -> Done {
-    let program = tool::users_found(&["true".into()]);
-    let command = cells.cell()?.command(program, Path::new("/"))?;
+    let command = cells.cell()?.command(tool::users(&["true".into()]), Path::new("/"))?;
     let status = command.start()?.wait_and_reap()?;
     cells.leave();
     succeeded(status)

@@ -8,8 +8,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -247,36 +246,6 @@ pub fn users(argv: &[String]) -> Command {
     let mut command = new(&argv[0]);
     command.args(&argv[1..]).stdin(Stdio::null());
     command
-}
-
-/// [`users`] for a cell that hides none of the system's folders, in which a search of `PATH` takes
-/// some milliseconds: the program is found here, where `PATH` names no folder before it but those.
-pub fn users_found(argv: &[String]) -> Command {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let Some(found) = in_system(&argv[0], &path) else { return users(argv) };
-    let mut command = new(found);
-    command.arg0(&argv[0]).args(&argv[1..]).stdin(Stdio::null());
-    command
-}
-
-/// Where execvp(3) finds `program` in the cell, too: it and all before it in `path` are in folders
-/// of the system, also where links lead, and it is none that execvp(3) might pass over.
-fn in_system(program: &str, path: &OsStr) -> Option<PathBuf> {
-    let of_system = |folder: &PathBuf| DIRECTORIES.iter().any(|it| Path::new(it) == folder);
-    let folders = std::env::split_paths(path).take_while(of_system);
-    let mut all = folders.filter(|_| !program.contains('/')).map(|it| it.join(program));
-    let found = all.find(|path| path.symlink_metadata().is_ok())?;
-    let real = found.canonicalize().ok()?;
-    (real.starts_with("/usr") && is_sure_to_run(&real).is_ok_and(|sure| sure)).then_some(found)
-}
-
-/// We may execute it, and it needs no interpreter, which might not be there.
-fn is_sure_to_run(path: &Path) -> std::io::Result<bool> {
-    let mut file = File::open(path)?;
-    let mut start = [0; 4];
-    file.read_exact(&mut start)?;
-    sys::access_at(file.as_fd(), &sys::c_path(path)?, libc::X_OK)?;
-    Ok(&start == b"\x7fELF")
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is that one place")]
@@ -527,21 +496,6 @@ mod tests {
         assert_eq!(find_also_in(qemu, OsStr::new("")), None);
         assert_eq!(find_also_in(qemu, OsStr::new("relative")), None);
         assert_eq!(find_also_in("mount", of), find("mount"), "the system's come first");
-    }
-
-    #[test]
-    fn a_works_program_is_found_ahead_in_folders_of_the_system_alone() {
-        let found = |program, path| in_system(program, OsStr::new(path));
-        let shell = Some("/bin/sh".into());
-        assert_eq!(found("sh", "/usr/local/bin:/bin"), shell);
-        // The work may see another folder there, or one that it fills itself.
-        assert_eq!(found("sh", "/opt/bin:/bin"), None);
-        assert_eq!(found("sh", ".:/bin"), None);
-        assert_eq!(found("./sh", "/bin"), None);
-        assert_eq!(found("no-such-program", "/usr/bin:/bin"), None);
-        assert_eq!(found("ldd", "/usr/bin"), None, "it has an interpreter");
-        let mut command = users_found(&["sh", "-c", "echo $0"].map(String::from));
-        assert_eq!(output(&mut command).unwrap().stdout, b"sh\n", "its name is the one given");
     }
 
     /// ldd is a script of bash on every Debian, mount is none.

@@ -79,9 +79,7 @@ pub fn ready(argv: &[String], name: &str, scene: &Scene) -> Result<Ready, Comman
     };
     let (stdout, out) = open("stdout")?;
     let (stderr, errors) = open("stderr")?;
-    // Mapped folders may hide the machine's, and the plan may have a PATH of its own.
-    let is_as_outside = scene.workload.map.is_empty() && !scene.environment.contains_key("PATH");
-    let mut command = if is_as_outside { tool::users_found(argv) } else { tool::users(argv) };
+    let mut command = tool::users(argv);
     command.envs(scene.environment).stdout(out).stderr(errors);
     let command = match scene.cells {
         Some(cells) => cells.cell()?.command(command, &scene.directory)?,
