@@ -178,8 +178,9 @@ fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Resul
         table.points < most && !is_over && !interrupted.load(Ordering::Relaxed)
     };
     chaos::campaign(folder, wanted, &mut hear).map_err(PlaceError)?;
-    say::print(&table.text(wanted.seed, wanted.every_step))?;
     let is_stopped = interrupted.load(Ordering::Relaxed) || folder.join(chaos::STOP).exists();
+    // One that was broken off has not met most of it.
+    say::print(&table.text(wanted.seed, wanted.every_step && !is_stopped))?;
     Ok(match table.broken.is_empty() {
         false => exit::FAILED,
         true if is_stopped => exit::INTERRUPTED,
@@ -259,7 +260,7 @@ impl Tally {
         }
     }
 
-    fn text(&self, seed: u64, every_step: bool) -> String {
+    fn text(&self, seed: u64, names_unmet: bool) -> String {
         let mut text = String::new();
         let mut rows = vec![["promise", "points tried", "held"].map(String::from).to_vec()];
         for (promise, words) in PROMISES {
@@ -278,7 +279,7 @@ impl Tally {
         for line in &self.left_out {
             let _ = writeln!(text, "left out: {line}");
         }
-        for line in self.unmet_lines().filter(|_| every_step) {
+        for line in self.unmet_lines().filter(|_| names_unmet) {
             let _ = writeln!(text, "{line}");
         }
         for line in &self.broken {
