@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long)]
     every_step: bool,
     /// Try so many points at most.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     points: Option<u32>,
     /// This point alone, as a table names it, or those of one BED/WORK; may be given again.
     #[arg(long, value_name = "POINT")]
@@ -180,7 +180,8 @@ fn within(arguments: &Arguments, folder: &Path, wanted: &chaos::Wanted) -> Resul
     chaos::campaign(folder, wanted, &mut hear).map_err(PlaceError)?;
     let is_stopped = interrupted.load(Ordering::Relaxed) || folder.join(chaos::STOP).exists();
     // One that was broken off has not met most of it.
-    say::print(&table.text(wanted.seed, wanted.every_step && !is_stopped))?;
+    let names_unmet = wanted.every_step && !is_stopped && table.points < most;
+    say::print(&table.text(wanted.seed, names_unmet))?;
     Ok(match table.broken.is_empty() {
         false => exit::FAILED,
         true if is_stopped => exit::INTERRUPTED,

@@ -50,6 +50,10 @@ pub enum PreflightError {
          give the whole disk"
     )]
     Nested { contender: String, path: String },
+    #[error(
+        "limits hold a disk down, and {0} lies on none: leave them out, or take bed loop or ram"
+    )]
+    NoDisk(String),
 }
 
 fn meant_by(name: &str) -> String {
@@ -220,6 +224,7 @@ fn check_claimed(
 /// tools say of their work.
 pub fn check_details(plan: &mut Plan) -> Result<(), PreflightError> {
     check_partitions(plan)?;
+    check_limits(&plan.bed)?;
     if plan.vm.as_ref().is_some_and(|vm| vm.untrusted) {
         // Its own tool would read a stranger's job here.
         return Ok(());
@@ -287,9 +292,34 @@ fn check_partitions(plan: &Plan) -> Result<(), PreflightError> {
     }
 }
 
+/// There is a disk to hold down below each directory.
+fn check_limits(bed: &Bed) -> Result<(), PreflightError> {
+    let is_asked = bed.kind == BedKind::Directory && bed.is_limited();
+    let mut directories = bed.paths.iter().filter(|_| is_asked);
+    match directories.find(|path| bed::beneath(Path::new(path)).is_none()) {
+        Some(path) => Err(PreflightError::NoDisk(path.clone())),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_refused_where_a_directory_lies_on_no_disk() {
+        let refused = |lines: &str, path: &str| {
+            let text = format!(
+                "[bed]\nkind = \"directory\"\npaths = [\"{path}\"]\n{lines}\n[[contender]]\n\
+                 name = \"it\"\nfile_system = \"as-is\"\n[[workload]]\nname = \"w\"\n\
+                 command = \"true\"\n"
+            );
+            check_limits(&Plan::parse(&text).unwrap().bed).err().map(|error| error.to_string())
+        };
+        let said = refused("limits = { iops = 100 }", "/proc").unwrap_or_default();
+        assert!(said.starts_with("limits hold a disk down, and /proc lies on none: "), "{said}");
+        assert_eq!(refused("", "/proc"), None);
+    }
 
     /// What is said of one contender on these layers, with disks of 512 MiB.
     fn said(file_system: &str, layers: &str, more: &str) -> String {
