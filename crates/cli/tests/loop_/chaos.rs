@@ -98,6 +98,18 @@ fn points_are_drawn_from_a_seed() {
     assert!(done.stdout.contains("6 points") && done.stdout.contains("seed 7"), "{}", done.stdout);
 }
 
+/// Of an endless campaign only the time can be the end.
+#[test]
+#[ignore = "needs root and loop devices: run ./test"]
+fn a_campaign_by_time_ends_and_tries_something_in_the_shortest() {
+    let scene = Scene::new();
+    let words = ["--chaos", "0.05", "--point", "loop/command", "--point", "sim/command"];
+    let done = campaign(&scene, &words).exits(0);
+    let [tried, _] = of(&done.stdout, OF_EACH[0]);
+    assert!(tried >= 1, "{}", done.stdout);
+    all_held(&scene, &done, tried);
+}
+
 #[test]
 #[ignore = "needs root and loop devices: run ./test"]
 fn a_scene_that_the_machine_has_not_is_left_out_and_says_why() {

@@ -5,6 +5,7 @@ mod duet;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -28,6 +29,7 @@ use crate::bed::{self, Consents, Identity, partition};
 use crate::file_system::Site;
 use crate::file_system::zfs::Pool;
 use crate::layer::{self, Names};
+use crate::machine::cell;
 use crate::machine::cgroup::{self, Controller, Places};
 use crate::machine::folder::Folder;
 use crate::machine::settings::{self, Change};
@@ -60,6 +62,7 @@ pub struct Lab<'a> {
     limits_count: Option<Counted>,
     /// A trial may have made layers that are not taken down yet.
     has_layers: bool,
+    _private_folders: Vec<OwnedFd>,
 }
 
 impl<'a> Lab<'a> {
@@ -87,6 +90,7 @@ impl<'a> Lab<'a> {
             given: Vec::new(),
             limits_count: None,
             has_layers: false,
+            _private_folders: cell::private_folders(),
         })
     }
 

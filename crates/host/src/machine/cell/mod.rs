@@ -8,7 +8,7 @@ mod starter;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,7 +17,8 @@ use fsverdict_core::model::Astray;
 use thiserror::Error;
 
 use crate::machine::keys;
-use crate::sys::{self, Awaited, Holder, NewNamespace};
+use crate::sys::{self, Awaited, Ending, Holder, NewNamespace};
+pub use root::private_folders;
 use starter::Starter;
 
 /// What a cell is made for.
@@ -80,18 +81,32 @@ impl CellError {
 /// A cell. It is gone when this and the last process in it are.
 #[derive(Debug)]
 pub enum Cell {
-    /// Root's: namespaces, what is private in them, the starter of its commands if the kernel has
-    /// rules for abstract sockets, and whether there are keys to keep from it.
-    Namespaces(OwnedFd, OwnedFd, root::Grown, Option<Starter>, bool),
+    /// Root's.
+    Namespaces(Namespaces),
     /// For a user, who may mount nothing: rules of Landlock.
     Rules(OwnedFd),
+}
+
+/// The namespaces of a cell.
+#[derive(Debug)]
+pub struct Namespaces {
+    user: OwnedFd,
+    mounts: OwnedFd,
+    /// What is private in them.
+    grown: root::Grown,
+    /// Who starts its commands, if the kernel has rules for abstract sockets.
+    starter: Option<Starter>,
+    /// There are keys to keep from it.
+    has_keys: bool,
+    /// That of the process that held them until they were open here.
+    _ending: Ending,
 }
 
 impl Cell {
     /// What was written in it outside the writable folders. Rules refuse such writes.
     pub fn left(&self) -> Astray {
         match self {
-            Cell::Namespaces(_, _, grown, ..) => grown.left(),
+            Cell::Namespaces(it) => it.grown.left(),
             Cell::Rules(_) => Astray::default(),
         }
     }
@@ -101,7 +116,7 @@ impl Cell {
     fn seal(&mut self, kept_back: &Path, ground: &Ground) -> Result<(), CellError> {
         let read_only = || CellError::of(format!("{} to be read alone", kept_back.display()));
         match self {
-            Cell::Namespaces(_, mounts, ..) => within(mounts, || sys::make_read_only(kept_back))
+            Cell::Namespaces(it) => within(&it.mounts, || sys::make_read_only(kept_back))
                 .and_then(|done| done)
                 .map_err(read_only()),
             Cell::Rules(held) => {
@@ -114,12 +129,9 @@ impl Cell {
     /// `command` within, in `directory`, to be started under the same rules as all others of it.
     pub fn command(&self, mut command: Command, directory: &Path) -> Result<Confined, CellError> {
         let starter = match self {
-            Cell::Namespaces(user, mounts, _, starter, _) => {
-                let (user, mounts) = (user.as_fd(), mounts.as_fd());
-                sys::start_within(&mut command, user, mounts, None, directory)
-                    .map_err(CellError::of("a command"))?;
-                self.keep_from_keys(&mut command);
-                starter.clone()
+            Cell::Namespaces(it) => {
+                it.enter(&mut command, None, directory).map_err(CellError::of("a command"))?;
+                it.starter.clone()
             }
             Cell::Rules(_) => {
                 self.confine(&mut command, directory)?;
@@ -129,25 +141,14 @@ impl Cell {
         Ok(Confined { command, starter })
     }
 
-    /// Where users of the machine have keys that could be taken: a filter of system calls would
-    /// make all work slower by some percent, for nothing where there are none.
-    fn keep_from_keys(&self, command: &mut Command) {
-        if matches!(self, Cell::Namespaces(.., true)) {
-            sys::start_without_keys(command);
-        }
-    }
-
     /// Has `command` run within, in `directory`: a tool that is none of the work's, under rules of
     /// its own.
     pub fn confine(&self, command: &mut Command, directory: &Path) -> Result<(), CellError> {
         let confined = match self {
-            Cell::Namespaces(user, mounts, ..) => {
+            Cell::Namespaces(it) => {
                 // Not every kernel has them.
                 let rules = sys::rules_of_sockets().ok();
-                let rules = rules.as_ref().map(AsFd::as_fd);
-                let entered =
-                    sys::start_within(command, user.as_fd(), mounts.as_fd(), rules, directory);
-                entered.map(|()| self.keep_from_keys(command))
+                it.enter(command, rules.as_ref().map(AsFd::as_fd), directory)
             }
             Cell::Rules(rules) => {
                 command.current_dir(directory);
@@ -155,6 +156,24 @@ impl Cell {
             }
         };
         confined.map_err(CellError::of("a command"))
+    }
+}
+
+impl Namespaces {
+    /// Has `command` start in them, in `directory`, under Landlock's `rules`.
+    fn enter(
+        &self,
+        command: &mut Command,
+        rules: Option<BorrowedFd<'_>>,
+        directory: &Path,
+    ) -> io::Result<()> {
+        sys::start_within(command, self.user.as_fd(), self.mounts.as_fd(), rules, directory)?;
+        // Where users of the machine have keys that could be taken: a filter of system calls would
+        // make all work slower by some percent, for nothing where there are none.
+        if self.has_keys {
+            sys::start_without_keys(command);
+        }
+        Ok(())
     }
 }
 
@@ -198,11 +217,13 @@ pub fn make(ground: &Ground, user: &OwnedFd, is_sealed: bool) -> Result<Cell, Ce
             let mounts = opened(&holder, NewNamespace::Mounts)?;
             let user = user.try_clone().map_err(CellError::of("its user namespace"))?;
             sys::enter_mounts(home.as_fd()).map_err(CellError::of("the way back"))?;
-            Ok(Cell::Namespaces(user, mounts, grown, starter, keys::are_in_reach()))
+            Ok((user, mounts, grown, holder))
         };
         let made = std::thread::Builder::new().spawn_scoped(scope, make);
         let made = made.map_err(CellError::of("a thread"))?;
-        made.join().unwrap_or_else(|_| Err(thread_failed()))
+        let (user, mounts, grown, holder) = made.join().unwrap_or_else(|_| Err(thread_failed()))?;
+        let (has_keys, _ending) = (keys::are_in_reach(), holder.end());
+        Ok(Cell::Namespaces(Namespaces { user, mounts, grown, starter, has_keys, _ending }))
     })
 }
 
@@ -287,8 +308,8 @@ pub fn why_sockets_are_in_reach() -> Option<io::Error> {
 }
 
 /// A user namespace with the users and groups that we know, by the same numbers. Power in it is
-/// power over nothing outside it.
-pub fn users() -> Result<OwnedFd, CellError> {
+/// power over nothing outside it. Also the end of the process that made it, which is under way.
+fn users() -> Result<(OwnedFd, Ending), CellError> {
     sys::lift_limits();
     let holder =
         Holder::new(None, NewNamespace::User).map_err(CellError::of("a user namespace"))?;
@@ -297,7 +318,7 @@ pub fn users() -> Result<OwnedFd, CellError> {
         let there = format!("/proc/{}/{map}", holder.id());
         same.and_then(|same| fs::write(&there, same)).map_err(CellError::of(there))?;
     }
-    opened(&holder, NewNamespace::User)
+    Ok((opened(&holder, NewNamespace::User)?, holder.end()))
 }
 
 /// A new network that belongs to `user`.
@@ -328,7 +349,7 @@ fn identity(map: &str) -> String {
 #[derive(Debug)]
 pub struct Cells {
     ground: Ground,
-    user: OnceLock<OwnedFd>,
+    user: OnceLock<(OwnedFd, Ending)>,
     cell: OnceLock<Cell>,
     is_sealed: bool,
 }
@@ -341,11 +362,11 @@ impl Cells {
 
     /// The user namespace that all of them share.
     pub fn user(&self) -> Result<&OwnedFd, CellError> {
-        if let Some(user) = self.user.get() {
+        if let Some((user, _)) = self.user.get() {
             return Ok(user);
         }
         let made = users()?;
-        Ok(self.user.get_or_init(|| made))
+        Ok(&self.user.get_or_init(|| made).0)
     }
 
     /// The cell of now.

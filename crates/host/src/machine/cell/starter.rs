@@ -17,21 +17,16 @@ type Order = (Command, SyncSender<io::Result<Awaited>>);
 pub struct Starter(Sender<Order>);
 
 impl Starter {
-    /// One that is where this thread is, in its namespaces, and keeps to `rules` besides.
+    /// One that is where this thread is, in its namespaces, and keeps to `rules` besides. Nobody
+    /// waits until it does: if it can't, it starts nothing.
     pub fn new(rules: OwnedFd) -> io::Result<Starter> {
         let (orders, ordered) = mpsc::channel();
-        let (said, hears) = mpsc::sync_channel(1);
         let live = move || {
             let obeys = sys::obey(rules.as_fd());
             drop(rules);
-            let is_ready = obeys.is_ok();
-            let _ = said.send(obeys);
-            if is_ready {
-                start_all(&ordered);
-            }
+            start_all(&ordered, &obeys);
         };
         std::thread::Builder::new().name("starter".into()).spawn(live)?;
-        hears.recv().map_err(|_| io::Error::other("the thread has ended"))??;
         Ok(Starter(orders))
     }
 
@@ -44,9 +39,14 @@ impl Starter {
     }
 }
 
-fn start_all(ordered: &Receiver<Order>) {
+/// Starts what is `ordered`, or says of each why this thread does not obey.
+fn start_all(ordered: &Receiver<Order>, obeys: &io::Result<()>) {
     for (mut command, said) in ordered {
+        let started = match obeys {
+            Ok(()) => Awaited::start(&mut command),
+            Err(why) => Err(io::Error::new(why.kind(), format!("Landlock: {why}"))),
+        };
         // The caller waits for this.
-        let _ = said.send(Awaited::start(&mut command));
+        let _ = said.send(started);
     }
 }
