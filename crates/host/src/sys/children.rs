@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::{Deref, DerefMut};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,6 @@ use std::time::Duration;
 static AWAITED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 /// Somebody counts what processes have done, and reaps those that have been counted.
 static IS_COUNTED: AtomicBool = AtomicBool::new(false);
-
-/// How long one waits that can't know of the end of its own child as long as another's is there:
-/// the first time, and at most.
-const PAUSES: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(2);
 
 fn awaited() -> MutexGuard<'static, BTreeSet<u32>> {
     AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,7 +69,6 @@ impl Awaited {
         if std::process::id() != 1 || IS_COUNTED.load(Ordering::SeqCst) {
             return self.child.wait();
         }
-        let mut pause = PAUSES.start;
         loop {
             let ended = any_ended(0)?;
             if let Some(status) = self.child.try_wait()? {
@@ -86,8 +81,7 @@ impl Awaited {
             }
             drop(awaited);
             // Another thread is about to take it away.
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(PAUSES.end);
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }

@@ -17,7 +17,7 @@ use fsverdict_core::model::Astray;
 use thiserror::Error;
 
 use crate::machine::keys;
-use crate::sys::{self, Awaited, Ending, Holder, NewNamespace};
+use crate::sys::{self, Awaited, Holder, NewNamespace};
 pub use root::private_folders;
 use starter::Starter;
 
@@ -98,8 +98,6 @@ pub struct Namespaces {
     starter: Option<Starter>,
     /// There are keys to keep from it.
     has_keys: bool,
-    /// That of the process that held them until they were open here.
-    _ending: Ending,
 }
 
 impl Cell {
@@ -215,15 +213,16 @@ pub fn make(ground: &Ground, user: &OwnedFd, is_sealed: bool) -> Result<Cell, Ce
             let holder = Holder::new(Some(user.as_fd()), NewNamespace::Mounts)
                 .map_err(CellError::of("a mount namespace"))?;
             let mounts = opened(&holder, NewNamespace::Mounts)?;
+            // Its memory goes while we do the rest; no work begins before it has ended.
+            holder.end();
             let user = user.try_clone().map_err(CellError::of("its user namespace"))?;
             sys::enter_mounts(home.as_fd()).map_err(CellError::of("the way back"))?;
-            Ok((user, mounts, grown, holder))
+            let has_keys = keys::are_in_reach();
+            Ok(Cell::Namespaces(Namespaces { user, mounts, grown, starter, has_keys }))
         };
         let made = std::thread::Builder::new().spawn_scoped(scope, make);
         let made = made.map_err(CellError::of("a thread"))?;
-        let (user, mounts, grown, holder) = made.join().unwrap_or_else(|_| Err(thread_failed()))?;
-        let (has_keys, _ending) = (keys::are_in_reach(), holder.end());
-        Ok(Cell::Namespaces(Namespaces { user, mounts, grown, starter, has_keys, _ending }))
+        made.join().unwrap_or_else(|_| Err(thread_failed()))
     })
 }
 
@@ -308,8 +307,8 @@ pub fn why_sockets_are_in_reach() -> Option<io::Error> {
 }
 
 /// A user namespace with the users and groups that we know, by the same numbers. Power in it is
-/// power over nothing outside it. Also the end of the process that made it, which is under way.
-fn users() -> Result<(OwnedFd, Ending), CellError> {
+/// power over nothing outside it.
+pub fn users() -> Result<OwnedFd, CellError> {
     sys::lift_limits();
     let holder =
         Holder::new(None, NewNamespace::User).map_err(CellError::of("a user namespace"))?;
@@ -318,7 +317,7 @@ fn users() -> Result<(OwnedFd, Ending), CellError> {
         let there = format!("/proc/{}/{map}", holder.id());
         same.and_then(|same| fs::write(&there, same)).map_err(CellError::of(there))?;
     }
-    Ok((opened(&holder, NewNamespace::User)?, holder.end()))
+    opened(&holder, NewNamespace::User)
 }
 
 /// A new network that belongs to `user`.
@@ -349,7 +348,7 @@ fn identity(map: &str) -> String {
 #[derive(Debug)]
 pub struct Cells {
     ground: Ground,
-    user: OnceLock<(OwnedFd, Ending)>,
+    user: OnceLock<OwnedFd>,
     cell: OnceLock<Cell>,
     is_sealed: bool,
 }
@@ -362,11 +361,11 @@ impl Cells {
 
     /// The user namespace that all of them share.
     pub fn user(&self) -> Result<&OwnedFd, CellError> {
-        if let Some((user, _)) = self.user.get() {
+        if let Some(user) = self.user.get() {
             return Ok(user);
         }
         let made = users()?;
-        Ok(&self.user.get_or_init(|| made).0)
+        Ok(self.user.get_or_init(|| made))
     }
 
     /// The cell of now.

@@ -168,15 +168,19 @@ fn homes(mounts: &[Mount]) -> BTreeSet<PathBuf> {
     ["/root", "/home"].into_iter().map(PathBuf::from).chain(own).chain(mounted).collect()
 }
 
-/// The folders that cells show as private ones, to be held open: the kernel keeps their inodes then
-/// when a trial drops its caches, and no cell waits for the disk to give them, some 0.3 ms each.
-/// None is of a file system that may be unmounted meanwhile.
+/// The folders that root's cells show as private ones, to be held open: the kernel keeps their
+/// inodes then when a trial drops its caches, and no cell waits for the disk to give them, some 0.3
+/// ms each. Only those that lie on the root's own mount: any other may be unmounted meanwhile.
 pub fn private_folders() -> Vec<OwnedFd> {
-    let device_of = |path: &Path| fs::symlink_metadata(path).map(|it| it.dev()).ok();
-    let root = device_of(Path::new("/"));
+    let Ok(mounts) = mount::of_this_thread() else { return Vec::new() };
+    let is_of_root = |path: &PathBuf| {
+        let mut others =
+            mounts.iter().map(|it| Path::new(&it.at)).filter(|it| *it != Path::new("/"));
+        !others.any(|at| path.starts_with(at)) && path.canonicalize().is_ok_and(|it| it == *path)
+    };
     let paths = TEMPORARY.iter().map(PathBuf::from).chain(homes(&[]));
-    let of_root = paths.filter(|path| device_of(path) == root);
-    of_root.filter_map(|path| sys::open_place(&path).ok()).collect()
+    let held = paths.filter(|path| sys::is_root() && is_of_root(path));
+    held.filter_map(|path| sys::open_place(&path).ok()).collect()
 }
 
 /// What the cell shows of the machine besides the root's own file system, those above before
@@ -458,6 +462,26 @@ mod tests {
         assert_eq!(named(&[]), ["/usr", "/var/lib/big"]);
         let named = named(&["/media/stick/script"]);
         assert_eq!(named, ["/media/stick", "/usr", "/var/lib/big"]);
+    }
+
+    #[test]
+    #[ignore = "needs root: run ./test"]
+    fn a_folder_that_may_be_unmounted_is_not_held() {
+        let held = || {
+            let folders = private_folders();
+            let paths = folders.iter().map(|it| format!("/proc/self/fd/{}", it.as_raw_fd()));
+            paths.map(|it| fs::read_link(it).unwrap()).collect::<Vec<_>>()
+        };
+        let around = move || {
+            sys::private_mounts().unwrap();
+            let before = held();
+            sys::bind(Path::new("/tmp"), Path::new("/tmp")).unwrap();
+            (before, held())
+        };
+        let thread = std::thread::Builder::new().spawn(around).unwrap();
+        let (mut before, after) = thread.join().unwrap();
+        before.retain(|path| !path.starts_with("/tmp"));
+        assert_eq!(after, before);
     }
 
     #[test]
