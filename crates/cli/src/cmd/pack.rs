@@ -16,9 +16,10 @@ use crate::source::{Loaded, Source};
 
 /// Make one file of a run, to keep it or send it.
 ///
-/// Every command reads the file in place of the folder, and unpacks nothing. It is a tar.gz with a
-/// checksum: tar -xzf makes the folder again. Home folders, caches and the run's own folder are
-/// written as ~, CACHE and RUN in it. The tools' own output stays behind unless --raw is given.
+/// Commands that only read a run take the file in place of the folder, and unpack nothing. It is a
+/// tar.gz with a checksum: tar -xzf makes the folder again, to resume the run. Home folders, caches
+/// and the run's own folder are written as ~, CACHE and RUN in it. The tools' own output stays
+/// behind unless --raw is given.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

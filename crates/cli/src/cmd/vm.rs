@@ -31,7 +31,7 @@ enum Command {
 ///
 /// The machine has the kernel, the disks and the files that the trial had, and some everyday
 /// programs of this machine. What you do there is lost with it: the run stays as it is. `exit` ends
-/// it; Ctrl-A, then X, ends one that hangs.
+/// it; Ctrl-A, then X, ends QEMU if it hangs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  fsverdict vm shell RUN\n  fsverdict vm shell RUN --trial 7")]
 struct Shell {

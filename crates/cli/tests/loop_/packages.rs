@@ -85,6 +85,7 @@ fn packages_are_installed_into_bare_roots_work_there_and_go_again() {
     has(&root, "usr/share/fsverdict/plans/postgresql.toml", "pgbench");
     has(&root, "usr/share/doc/fsverdict/copyright", "MIT License");
     has(&root, "usr/share/doc/fsverdict/changelog.gz", "0.1.0");
+    has(&root, "usr/share/doc/fsverdict/docs/studies/block-volume.md", "dd");
     tool("dpkg", &[&into, "--purge", "fsverdict"]).unwrap();
     assert!(!Path::new(&root).join("usr").exists());
 
