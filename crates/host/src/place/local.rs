@@ -62,6 +62,7 @@ pub struct Lab<'a> {
     limits_count: Option<Counted>,
     /// A trial may have made layers that are not taken down yet.
     has_layers: bool,
+    /// Held open, so that trials that drop the kernel's caches don't wait for them.
     _private_folders: Vec<OwnedFd>,
 }
 

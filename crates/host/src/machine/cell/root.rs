@@ -172,15 +172,14 @@ fn homes(mounts: &[Mount]) -> BTreeSet<PathBuf> {
 /// inodes then when a trial drops its caches, and no cell waits for the disk to give them, some 0.3
 /// ms each. Only those that lie on the root's own mount: any other may be unmounted meanwhile.
 pub fn private_folders() -> Vec<OwnedFd> {
-    let Ok(mounts) = mount::of_this_thread() else { return Vec::new() };
+    let (true, Ok(mounts)) = (sys::is_root(), mount::of_this_thread()) else { return Vec::new() };
+    let is_above = |mount: &Mount, path: &Path| mount.at != "/" && path.starts_with(&mount.at);
     let is_of_root = |path: &PathBuf| {
-        let mut others =
-            mounts.iter().map(|it| Path::new(&it.at)).filter(|it| *it != Path::new("/"));
-        !others.any(|at| path.starts_with(at)) && path.canonicalize().is_ok_and(|it| it == *path)
+        let is_itself = path.canonicalize().is_ok_and(|real| real == *path);
+        is_itself && !mounts.iter().any(|mount| is_above(mount, path))
     };
-    let paths = TEMPORARY.iter().map(PathBuf::from).chain(homes(&[]));
-    let held = paths.filter(|path| sys::is_root() && is_of_root(path));
-    held.filter_map(|path| sys::open_place(&path).ok()).collect()
+    let paths = TEMPORARY.iter().map(PathBuf::from).chain(homes(&[])).filter(is_of_root);
+    paths.filter_map(|path| sys::open_place(&path).ok()).collect()
 }
 
 /// What the cell shows of the machine besides the root's own file system, those above before
