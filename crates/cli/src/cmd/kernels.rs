@@ -94,7 +94,7 @@ Examples:
   fsverdict kernels get newest
   fsverdict kernels get bookworm-backports --flavour amd64
   fsverdict kernels get 6.12 --with zfs
-  fsverdict kernels get uml
+  fsverdict kernels get uml --with zfs
   fsverdict kernels get 6.12 --arch arm64
   fsverdict kernels get wheezy --flavour amd64 --mirror URI-OF-AN-ARCHIVE";
 
@@ -138,18 +138,17 @@ fn fetched(get: &Get, name: &str) -> Result<()> {
     let flavour = get.flavour.as_deref().unwrap_or(arch.flavour());
     let wanted = Wanted { name, flavour, arch, mirror };
     let say = &mut |text: &str| say::tell(text);
-    if name == uml::NAME && (get.with.is_some() || arch != Arch::OWN) {
-        bail!(Usage(
-            "a User Mode Linux has no OpenZFS, and runs on this machine's processors: leave \
-             --with and --arch out"
-                .into()
-        ))
+    if name == uml::NAME && arch != Arch::OWN {
+        bail!(Usage("a User Mode Linux runs on this machine's processors: leave --arch out".into()))
     }
     let kernels = match &get.with {
         None if name == uml::NAME => vec![uml::get(mirror, say)?],
         None => vec![fetch::get(wanted, say)?],
         Some(_) if arch != Arch::OWN => {
             bail!(Usage("OpenZFS is built for this machine's processors alone".into()))
+        }
+        Some(With(versions)) if name == uml::NAME => {
+            openzfs::user_mode::get(versions, mirror, say)?
         }
         Some(With(versions)) => openzfs::get(wanted, versions, say)?,
     };

@@ -11,7 +11,8 @@ use fsverdict_host::layer;
 use fsverdict_host::place::doctor::{self, Machine};
 use fsverdict_host::place::vm::{
     self,
-    kernel::{self, Zfs},
+    kernel::{self, Kernel},
+    uml,
 };
 
 use crate::exit;
@@ -142,12 +143,15 @@ fn table(preset: &str) -> Table {
 
 /// What kernels that were fetched have beyond this machine's.
 fn in_guests() -> String {
-    let kernels = kernel::all();
-    let built = kernels.iter().filter_map(|it| Some((it.name(), it.zfs.as_ref()?)));
-    let line = |(name, zfs): (_, &Zfs)| {
-        format!("OpenZFS {} in guests: --place vm --kernel {name}\n", zfs.version)
-    };
-    built.map(line).collect()
+    let (kernels, process) = (kernel::all(), uml::all());
+    let with_zfs = |it: &Kernel| it.zfs.clone().map(|zfs| zfs.version);
+    let in_machines = kernels.iter().filter_map(|it| {
+        let (version, name) = (with_zfs(it)?, it.name());
+        Some(format!("OpenZFS {version} in guests: --place vm --kernel {name}\n"))
+    });
+    let as_process = process.iter().filter_map(with_zfs);
+    let as_process = as_process.map(|it| format!("OpenZFS {it} in guests: --place uml\n"));
+    in_machines.chain(as_process).collect()
 }
 
 fn section(kind: Kind) -> Section {

@@ -10,12 +10,13 @@ const EMULATED: &str = "read times and rates as those of this emulation, in whic
                         work takes far longer and the disk's does not; counts, bytes, flushes and \
                         their order hold. Times need KVM, and a kernel for this machine's \
                         processors: fsverdict doctor";
-const USER_MODE: &str = "ignore fsync latencies, and times and rates in which the disk has a \
-                         share; counts, bytes, flushes and their order hold, and requests over \
-                         127 KiB are counted in pieces. Times need the machine itself, --place vm \
-                         with KVM, or a layer delay";
+const USER_MODE: &str = "ignore fsync latencies, and times and rates in which the disk or \
+                         system calls have a share; counts, bytes, flushes and their order hold, \
+                         and requests over 127 KiB are counted in pieces. Times need the machine \
+                         itself, --place vm with KVM, or a layer delay";
 const DELAYED: &str = "read times as those of a disk with these delays that is otherwise as fast \
-                       as memory; requests over 127 KiB are counted in pieces";
+                       as memory, with slow system calls; requests over 127 KiB are counted in \
+                       pieces";
 
 /// What they find: a warning where a test is judged by a time or a rate, otherwise a note.
 pub(super) fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {

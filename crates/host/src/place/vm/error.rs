@@ -109,6 +109,7 @@ impl VmError {
             self,
             VmError::NoFileSystem { .. }
                 | VmError::NoLayer { .. }
+                | VmError::NotInUml { .. }
                 | VmError::NoLayerInUml { .. }
                 | VmError::NoDriver { .. }
                 | VmError::NoDisks { .. }

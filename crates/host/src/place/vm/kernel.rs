@@ -231,7 +231,8 @@ fn folders(roots: &[&Path], arch: Arch, release: &str) -> impl Iterator<Item = P
 }
 
 impl Zfs {
-    fn in_folder(tools: &Path) -> Option<Zfs> {
+    /// The one whose tools are in that folder.
+    pub(super) fn in_folder(tools: &Path) -> Option<Zfs> {
         let version = fs::read_to_string(tools.join(VERSION)).ok()?.trim().to_string();
         tools.join("zpool").exists().then_some(())?;
         Some(Zfs { version, tools: tools.into() })

@@ -2,6 +2,7 @@
 //! without privileges (Documentation/virt/uml/user_mode_linux_howto_v2.rst). Debian's comes with
 //! its modules, and needs a libc that may be newer than the host's: that is kept beside it.
 
+use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -11,13 +12,13 @@ use std::time::Duration;
 
 use fsverdict_core::model::need::Answer;
 
-use super::apt::Apt;
+use super::apt::{self, Apt};
 use super::arch::Arch;
 use super::archive::Archive;
 use super::error::{VmError, failed};
 use super::fetch;
 use super::heard;
-use super::kernel::{self, Kernel};
+use super::kernel::{self, Kernel, Zfs};
 use super::qemu::Machine;
 use super::release::by_version;
 use crate::machine::answers::nameless_file;
@@ -70,23 +71,28 @@ const PARAMETERS: [&str; 9] = [
     "rdinit=/init",
 ];
 
-fn folder() -> PathBuf {
+/// Where each has its folder.
+pub(super) fn folder() -> PathBuf {
     kernel::cache().join("uml")
 }
 
-/// Those that were fetched; the newest first.
+/// Those that were fetched: Debian's own before those that were built with OpenZFS, the newest
+/// first.
 pub fn all() -> Vec<Kernel> {
     let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
     let mut kernels: Vec<Kernel> = entries.filter_map(|entry| at(&entry.path())).collect();
-    kernels.sort_by(|one, other| {
-        let build = || by_version(&other.build, &one.build);
-        by_version(&other.release, &one.release).then_with(build)
-    });
+    kernels.sort_by(the_first_choice);
     kernels
 }
 
+fn the_first_choice(one: &Kernel, other: &Kernel) -> Ordering {
+    let zfs = one.zfs.is_some().cmp(&other.zfs.is_some());
+    let build = || by_version(&other.build, &one.build);
+    zfs.then_with(|| by_version(&other.release, &one.release)).then_with(build)
+}
+
 /// The one whose folder that is. Its build is the version of the package that it came in.
-fn at(folder: &Path) -> Option<Kernel> {
+pub(super) fn at(folder: &Path) -> Option<Kernel> {
     let (image, modules) = (folder.join(PROGRAM), folder.join(MODULES));
     let said = |name: &str| fs::read_to_string(folder.join(name)).ok();
     // Earlier programs had a folder for each release, of that name, and told no build of it.
@@ -94,17 +100,15 @@ fn at(folder: &Path) -> Option<Kernel> {
         Some(release) => (release, said(VERSION).unwrap_or_default()),
         None => (folder.file_name()?.to_str()?.to_string(), String::new()),
     };
-    let kernel =
-        Kernel { image, arch: Arch::OWN, release, build, modules: Some(modules), zfs: None };
+    let zfs = Zfs::in_folder(&folder.join(kernel::TOOLS));
+    let kernel = Kernel { image, arch: Arch::OWN, release, build, modules: Some(modules), zfs };
     kernel.image.exists().then_some(kernel)
 }
 
 /// Fetches it, unless it is there already. `say` hears what is being done.
 pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     let _lock = fetch::locked(&kernel::cache(), say)?;
-    say(&format!("reading the package lists of {RELEASE}"));
-    let apt = Apt::private(RELEASE, mirror, "main", Arch::OWN)
-        .map_err(|error| VmError::Fetch(format!("{RELEASE}: {error}; or name a --mirror")))?;
+    let apt = packages(mirror, say)?;
     let version = apt.version(PACKAGE).ok_or_else(|| {
         VmError::Fetch(format!("{RELEASE} has no {PACKAGE}: name another --mirror"))
     })?;
@@ -120,6 +124,13 @@ pub fn get(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
     let result = unpack(&apt, &version, &beside);
     let _ = fs::remove_dir_all(&beside);
     result
+}
+
+/// Those of the release that has it.
+pub(super) fn packages(mirror: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Apt, VmError> {
+    say(&format!("reading the package lists of {RELEASE}"));
+    Apt::private(RELEASE, mirror, "main", Arch::OWN)
+        .map_err(|error| VmError::Fetch(format!("{RELEASE}: {error}; or name a --mirror")))
 }
 
 /// The version of the package that it came in.
@@ -153,10 +164,49 @@ fn arrange(from: &Path, version: &str, to: &Path) -> io::Result<()> {
         .ok_or_else(|| missing("program that asks for the usual loader"))?;
     fs::write(to.join(PROGRAM), program)?;
     fs::set_permissions(to.join(PROGRAM), fs::Permissions::from_mode(0o755))?;
-    // So that it can also be started in its own folder.
-    symlink(".", to.join(LINK))?;
-    fs::write(to.join(OF), entry.file_name().to_string_lossy().as_bytes())?;
-    fs::write(to.join(VERSION), version)
+    name(to, &entry.file_name().to_string_lossy(), version)
+}
+
+/// One that was built here. It is linked statically and needs no libc.
+#[derive(Debug)]
+pub(super) struct Built<'a> {
+    /// With the kernel, and with its modules below.
+    pub(super) folder: &'a Path,
+    /// The folder with its modules, in that one.
+    pub(super) modules: &'a Path,
+    /// Those of OpenZFS.
+    pub(super) tools: &'a Path,
+    pub(super) release: &'a str,
+    /// Of the package with its source.
+    pub(super) version: &'a str,
+}
+
+impl Built<'_> {
+    /// Puts it into the folder `to`, by way of the folder `beside`. Files become our own.
+    pub(super) fn put(&self, beside: &Path, to: &Path) -> Result<Kernel, VmError> {
+        self.arrange(beside).map_err(failed(format!("making {}", beside.display())))?;
+        let modules = [&self.folder.join(self.modules), &beside.join(MODULES)];
+        let [from, modules] = modules.map(|it| it.display().to_string());
+        apt::run(&["cp".into(), "-r".into(), from, modules], Path::new("/"))?;
+        let making = || failed(format!("making {}", to.display()));
+        fs::create_dir_all(to.parent().unwrap_or(to)).map_err(making())?;
+        fs::rename(beside, to).map_err(making())?;
+        at(to).ok_or(VmError::NoUml)
+    }
+
+    fn arrange(&self, beside: &Path) -> io::Result<()> {
+        fs::create_dir(beside)?;
+        fs::copy(self.folder.join(PROGRAM), beside.join(PROGRAM))?;
+        fs::rename(self.tools, beside.join(kernel::TOOLS))?;
+        name(beside, self.release, self.version)
+    }
+}
+
+/// What [`at`] reads of it, and the link by which it is started in its own folder.
+fn name(folder: &Path, release: &str, version: &str) -> io::Result<()> {
+    symlink(".", folder.join(LINK))?;
+    fs::write(folder.join(OF), release)?;
+    fs::write(folder.join(VERSION), version)
 }
 
 /// The program, which asks for [`OWN_LOADER`].
@@ -382,6 +432,34 @@ mod tests {
             (former.told().as_str(), packaged(&former).as_deref()),
             ("7.2.6", Some("7.2um0"))
         );
+    }
+
+    #[test]
+    fn one_that_was_built_has_its_modules_and_tools_and_comes_after_debians() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in ["kernel/linux", "kernel/lib/modules/7.2.13/updates/zfs.ko", "zfs/zpool"] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), path).unwrap();
+        }
+        fs::write(root.join("zfs/version"), "2.3.9").unwrap();
+        let built = Built {
+            folder: &root.join("kernel"),
+            modules: Path::new("lib/modules/7.2.13"),
+            tools: &root.join("zfs"),
+            release: "7.2.13",
+            version: "7.2.13-1",
+        };
+        let kernel = built.put(&root.join("whole"), &root.join("uml/one")).unwrap();
+        assert_eq!(kernel.told(), "7.2.13 7.2.13-1, OpenZFS 2.3.9");
+        assert!(kernel.modules.as_ref().unwrap().join("updates/zfs.ko").exists());
+        assert!(kernel.zfs.as_ref().unwrap().tools.join("zpool").exists());
+        assert!(root.join("uml/one/uml/linux").exists(), "it can be started in its own folder");
+        let debians = Kernel { release: "7.2.7".into(), zfs: None, ..kernel.clone() };
+        let newer = Kernel { release: "7.3.1".into(), ..kernel.clone() };
+        let mut all = [kernel, newer, debians];
+        all.sort_by(the_first_choice);
+        assert_eq!(all.map(|it| it.release), ["7.2.7", "7.3.1", "7.2.13"]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Builds the module of OpenZFS in a root of its own, with what Debian would install to build it
-//! for that kernel: the kernel's headers, which bring its compiler, and the usual build tools.
-//! unshare(1) enters it as the root user of a user namespace, which any user may do. If we are
-//! root, we become `nobody` first, so the build has none of root's powers.
+//! for that kernel: the kernel's headers, which bring its compiler, and the usual build tools. A
+//! User Mode Linux has no headers in Debian, and is built before it (`user_mode.rs`).
+//!
+//! unshare(1) enters the root as the root user of a user namespace, which any user may do. If we
+//! are root, we become `nobody` first, so the build has none of root's powers.
 //!
 //! The commands are those of `dkms.conf` in zfs-dkms, without dkms.
 
@@ -72,37 +74,75 @@ const ENTER: &str = "\
     ln -sfn /proc/self/fd/2 \"$1/dev/stderr\"
     mount -t proc proc \"$1/proc\" 2>/dev/null || mount --rbind /proc \"$1/proc\"
     exec chroot \"$@\"";
+/// The compiler, for both parts of a build.
+const FIRST: &str = "\
+    export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/
+    for compiler in /usr/bin/gcc-[0-9]*; do CC=$compiler; done
+    less=KCFLAGS=-g0
+";
 /// `vmlinux` among newer headers has the build ask for pahole(1), to describe types to BPF. What
 /// debuggers want is nine tenths of a module, and an eighth of the time to make it: `KCFLAGS` stand
 /// behind the flags of the kernel's configuration, and the last one counts. Since Linux 6.14 a
 /// kernel may make its symbols' versions of it (`CONFIG_GENDWARFKSYMS`).
-const BUILD: &str = "\
-    export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/
-    cd \"/usr/src/zfs-$2\"
+const FIND_KERNEL: &str = "\
     kernel=/lib/modules/$1/build
     source=/lib/modules/$1/source
     [ -e \"$source\" ] || source=$kernel
     rm -f \"$kernel/vmlinux\"
-    for compiler in /usr/bin/gcc-[0-9]*; do CC=$compiler; done
+    [ ! -e \"$kernel/include/config/GENDWARFKSYMS\" ] || less=
+";
+/// With nothing that [`OPTIONS`] don't need. Here `linux` is what is started, and modules
+/// are those of the kernel itself.
+const MAKE_KERNEL: &str = "\
+    kernel=/usr/src/$4
+    source=$kernel
+    export ARCH=um
+    tar -C /usr/src --no-same-owner -xf \"$kernel.tar.xz\"
+    rm \"$kernel.tar.xz\"
+    echo KERNEL
+    make -C \"$kernel\" CC=\"$CC\" KCONFIG_ALLCONFIG=/configuration allnoconfig
+    make -C \"$kernel\" CC=\"$CC\" -j\"$3\" $less
+    make -C \"$kernel\" CC=\"$CC\" INSTALL_MOD_PATH=/kernel DEPMOD=true modules_install
+    cp \"$kernel/linux\" /kernel/
+    echo CONFIGURING
+";
+const MAKE_MODULE: &str = "\
+    cd \"/usr/src/zfs-$2\"
     ./configure --disable-dependency-tracking --prefix=/usr --with-config=kernel \\
         --with-linux=\"$source\" --with-linux-obj=\"$kernel\" CC=\"$CC\"
     echo BUILDING
-    less=KCFLAGS=-g0
-    [ ! -e \"$kernel/include/config/GENDWARFKSYMS\" ] || less=
     make -j\"$3\" $less
     mkdir /modules
     find module -name '*.ko' -exec cp -t /modules {} +
     strip --strip-debug /modules/*.ko";
-/// What [`BUILD`] says between its two parts.
+/// What [`MAKE_MODULE`] says between its two parts.
 const BUILDING: &str = "BUILDING";
+/// What [`MAKE_KERNEL`] says at its beginning and its end.
+const KERNEL: &str = "KERNEL";
+const CONFIGURING: &str = "CONFIGURING";
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
 /// How often it says how far it is.
 const NEWS_S: u64 = 30;
 /// How many of the last lines of a build that failed are shown.
 const LINES_SHOWN: usize = 8;
 
+/// What a module is built for.
+#[derive(Clone, Copy, Debug)]
+pub enum For<'a> {
+    /// A kernel of Debian's, which has a package of headers.
+    Packaged,
+    /// A User Mode Linux, which is built before it from that package of Debian's.
+    UserMode { source: &'a str },
+}
+
+/// What a kernel's build takes beside a module's.
+const KERNEL_NEEDS: [&str; 5] = ["bc", "bison", "flex", "gcc", "libelf-dev"];
+/// What the kernel is to have, and where [`MAKE_KERNEL`] finds it.
+const OPTIONS: &str = include_str!("user_mode.config");
+const CONFIGURATION: &str = "configuration";
+
 /// A build.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Build<'a> {
     /// Where its root is made.
     pub root: PathBuf,
@@ -110,6 +150,8 @@ pub struct Build<'a> {
     pub release: &'a str,
     /// Of OpenZFS.
     pub version: &'a str,
+    /// What of it is there.
+    pub of: For<'a>,
     /// What it says.
     pub log: PathBuf,
 }
@@ -152,13 +194,20 @@ impl Build<'_> {
         let making = || failed(format!("making {}", root.display()));
         fs::create_dir_all(root).map_err(making())?;
         let headers = format!("linux-headers-{}", self.release);
-        if apt.version(&headers).is_none() {
-            return Err(VmError::Fetch(format!(
-                "{headers} is not in the archive (any more), and OpenZFS can't be built without: \
-                 take another kernel (fsverdict kernels get VERSION --with zfs)"
-            )));
-        }
-        let packages = [&[headers.as_str()], &NEEDS[..]].concat();
+        let packages = match self.of {
+            For::Packaged if apt.version(&headers).is_none() => {
+                return Err(VmError::Fetch(format!(
+                    "{headers} is not in the archive (any more), and OpenZFS can't be built \
+                     without: take another kernel (fsverdict kernels get VERSION --with zfs)"
+                )));
+            }
+            For::Packaged => [&[headers.as_str()], &NEEDS[..]].concat(),
+            For::UserMode { source } => {
+                let configuration = root.join(CONFIGURATION);
+                fs::write(&configuration, OPTIONS).map_err(making())?;
+                [&[source], &KERNEL_NEEDS[..], &NEEDS[..]].concat()
+            }
+        };
         apt.unpack(&apt.with_all_they_need(&packages)?, root)?;
         // Installing mawk would have made it.
         let awk = root.join("usr/bin/awk");
@@ -178,7 +227,12 @@ impl Build<'_> {
         if sys::is_root() {
             apt::run(&["chown", "-R", "-h", NOBODY, &root].map(String::from), Path::new("/"))?;
         }
-        let words = ["/bin/sh", "-ec", BUILD, "sh", self.release, self.version, &jobs];
+        let (kernel, source) = match self.of {
+            For::Packaged => (FIND_KERNEL, ""),
+            For::UserMode { source } => (MAKE_KERNEL, source),
+        };
+        let script = [FIRST, kernel, MAKE_MODULE].concat();
+        let words = ["/bin/sh", "-ec", &script, "sh", self.release, self.version, &jobs, source];
         let words = unshared(&root, ENTER, &words);
         let argv: Vec<String> =
             ["nice", "-n", "10"].map(String::from).into_iter().chain(words).collect();
@@ -220,13 +274,21 @@ impl Build<'_> {
         match () {
             () if is_full || free_bytes < FULL_BYTES => "the disk is full".into(),
             () if said.lines().any(|line| line == BUILDING) => "its compilation failed".into(),
+            () if matches!(self.of, For::UserMode { .. }) && !said.contains(CONFIGURING) => {
+                "the compilation of that kernel failed".into()
+            }
             () => format!("its configure failed (see also {})", configs.display()),
         }
     }
 
-    /// The folder with what was built.
+    /// The folder with the modules that were built.
     pub fn modules(&self) -> PathBuf {
         self.root.join("modules")
+    }
+
+    /// The folder with the kernel that was built, and with its own modules as below `/`.
+    pub fn kernel(&self) -> PathBuf {
+        self.root.join("kernel")
     }
 }
 
@@ -235,12 +297,17 @@ const FULL: &str = "No space left on device";
 
 /// How far a build is, by what it has said: configure asks, and Kbuild names each file.
 fn progress(said: &str) -> String {
-    let count = |beginning: &str| {
+    let count = |said: &str, beginning: &str| {
         said.lines().filter(|line| line.trim_start().starts_with(beginning)).count()
     };
-    match said.lines().any(|line| line == BUILDING) {
-        true => format!("compiling OpenZFS: {} files so far", count("CC [M]")),
-        false => format!("configuring OpenZFS: {} checks so far", count("checking ")),
+    let says = |word: &str| said.lines().any(|line| line == word);
+    let after = |word: &str| said.split_once(&format!("{word}\n")).map_or(said, |(_, it)| it);
+    if says(BUILDING) {
+        format!("compiling OpenZFS: {} files so far", count(after(BUILDING), "CC [M]"))
+    } else if says(KERNEL) && !says(CONFIGURING) {
+        format!("compiling Linux: {} files so far", count(said, "CC "))
+    } else {
+        format!("configuring OpenZFS: {} checks so far", count(after(CONFIGURING), "checking "))
     }
 }
 
@@ -261,10 +328,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_configuration_has_each_option_once() {
+        let options: Vec<&str> =
+            OPTIONS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        let name = |line: &&str| line.split('=').next().map(String::from);
+        let mut names: Vec<_> = options.iter().filter_map(name).collect();
+        assert!(options.iter().all(|it| it.ends_with("=y") || it.ends_with("=m")), "{options:?}");
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
     fn a_build_says_how_far_it_is() {
         let mut said = "checking for gcc... gcc-12\nchecking whether it works... ".to_string();
         assert_eq!(progress(&said), "configuring OpenZFS: 2 checks so far");
         said += "yes\nBUILDING\n  CC [M]  module/a.o\n  LD [M] module/b.o\n";
+        assert_eq!(progress(&said), "compiling OpenZFS: 1 files so far");
+        let mut said = "KERNEL\n  CC      fs/a.o\n  CC [M]  fs/b.o\n".to_string();
+        assert_eq!(progress(&said), "compiling Linux: 2 files so far");
+        said += "CONFIGURING\nchecking for gcc... gcc-16\n";
+        assert_eq!(progress(&said), "configuring OpenZFS: 1 checks so far");
+        said += "BUILDING\n  CC [M]  module/a.o\n";
         assert_eq!(progress(&said), "compiling OpenZFS: 1 files so far");
     }
 
@@ -272,9 +358,13 @@ mod tests {
     fn a_build_that_fails_says_at_what_and_shows_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_path_buf();
-        let build = Build { release: "6.1", version: "2.3.9", log: root.join("log"), root };
+        let of = For::Packaged;
+        let build = Build { release: "6.1", version: "2.3.9", of, log: root.join("log"), root };
         assert!(build.what_failed("checking x\n").starts_with("its configure failed (see also /"));
         assert_eq!(build.what_failed("BUILDING\nerror: x\n"), "its compilation failed");
+        let kernels = Build { of: For::UserMode { source: "linux-source-7.2" }, ..build.clone() };
+        let says = "the compilation of that kernel failed";
+        assert_eq!(kernels.what_failed("KERNEL\nerror: x\n"), says);
         let source = build.root.join("usr/src/zfs-2.3.9/build");
         fs::create_dir_all(&source).unwrap();
         // What configure itself says of it is that the licence is incompatible.
@@ -326,7 +416,7 @@ mod tests {
         }
         let (root, log) = (folder.join("root"), folder.join("log"));
         pretend(&root);
-        Some(Build { root, release: "6.1.0-1-amd64", version: "2.3.9", log })
+        Some(Build { root, release: "6.1.0-1-amd64", version: "2.3.9", of: For::Packaged, log })
     }
 
     #[test]

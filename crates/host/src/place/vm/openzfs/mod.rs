@@ -9,9 +9,10 @@
 mod build;
 mod source;
 mod tools;
+pub mod user_mode;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fsverdict_core::model::Bytes;
 
@@ -23,7 +24,7 @@ use super::fetch::{self, Wanted};
 use super::kernel::{self, Kernel};
 use super::{release, toolbox};
 use crate::sys;
-use build::Build;
+use build::{Build, For};
 use source::Source;
 pub use tools::pack;
 
@@ -79,16 +80,32 @@ fn make(
     folder: &Path,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), VmError> {
-    let work = kernel::cache().join("build");
-    let _ = fs::remove_dir_all(&work);
-    toolbox::make_folder(&work)?;
-    check_space(&work)?;
-    let made = make_in(&work, plain, apt, source, folder, say);
+    in_folder(SPACE_BYTES, |work| {
+        let (release, version) = (plain.release.as_str(), source.version.as_str());
+        let build = build_of(work, release, version, For::Packaged);
+        let tools = built(&build, work, apt, source, say)?;
+        let beside = work.join("kernel");
+        put_together(plain, &build.modules(), &tools, &beside)?;
+        let made = fs::rename(&beside, folder);
+        made.map_err(failed(format!("making {}", folder.display())))
+    })
+}
+
+/// Does `work` in a folder of the cache that is removed after it.
+fn in_folder<T>(
+    space_bytes: u64,
+    work: impl FnOnce(&Path) -> Result<T, VmError>,
+) -> Result<T, VmError> {
+    let folder = kernel::cache().join("build");
+    let _ = fs::remove_dir_all(&folder);
+    toolbox::make_folder(&folder)?;
+    check_space(&folder, space_bytes)?;
+    let made = work(&folder);
     if made.is_ok() {
-        let _ = fs::remove_dir_all(&work);
+        let _ = fs::remove_dir_all(&folder);
     }
     // The logs of a failed build remain, for the user to read.
-    for entry in fs::read_dir(&work).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -96,15 +113,19 @@ fn make(
     made
 }
 
-fn make_in(
+fn build_of<'a>(work: &Path, release: &'a str, version: &'a str, of: For<'a>) -> Build<'a> {
+    Build { root: work.join("root"), release, version, of, log: work.join("build.log") }
+}
+
+/// Fetches what a build takes and runs it in the folder `work`; gives the folder with the tools.
+fn built(
+    build: &Build,
     work: &Path,
-    plain: &Kernel,
     apt: &Apt,
     source: &Source,
-    folder: &Path,
     say: &mut dyn FnMut(&str),
-) -> Result<(), VmError> {
-    let (version, release) = (source.version.as_str(), plain.release.as_str());
+) -> Result<PathBuf, VmError> {
+    let Build { version, release, of, .. } = build;
     say(&format!(
         "OpenZFS {version} (CDDL) is built on this machine, for its own guests: nothing of it is \
          given away"
@@ -112,14 +133,13 @@ fn make_in(
     say("fetching the tools of OpenZFS");
     let tools = work.join(kernel::TOOLS);
     tools::collect(source, &work.join("tools"), &tools)?;
-    say(&format!("fetching the headers of {release} and its compiler"));
-    let build = Build { root: work.join("root"), release, version, log: work.join("build.log") };
+    match of {
+        For::Packaged => say(&format!("fetching the headers of {release} and its compiler")),
+        For::UserMode { source } => say(&format!("fetching {source} and a compiler")),
+    }
     build.unpack(apt, source)?;
     build.run(say)?;
-    let beside = work.join("kernel");
-    put_together(plain, &build.modules(), &tools, &beside)?;
-    let made = fs::rename(&beside, folder);
-    made.map_err(failed(format!("making {}", folder.display())))
+    Ok(tools)
 }
 
 /// The plain kernel's files, the modules in `built` among its own, and the tools.
@@ -132,13 +152,7 @@ fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Re
     let below = plain.modules.as_deref().and_then(|it| it.strip_prefix(from).ok());
     let below = below
         .ok_or_else(|| VmError::Fetch(format!("Linux {} came without modules", plain.release)))?;
-    let updates = beside.join(below).join("updates");
-    toolbox::make_folder(&updates)?;
-    let is_file = |it: &fs::DirEntry| it.file_type().is_ok_and(|kind| kind.is_file());
-    for entry in fs::read_dir(built).into_iter().flatten().flatten().filter(is_file) {
-        let to = updates.join(entry.file_name());
-        fs::copy(entry.path(), &to).map_err(failed(format!("writing {}", to.display())))?;
-    }
+    put_modules(built, &beside.join(below))?;
     // lib/modules/RELEASE is below what depmod(8) takes for the root.
     let root = beside.join(below.ancestors().nth(3).unwrap_or(Path::new("")));
     fetch::depmod(&root, &plain.release)?;
@@ -146,16 +160,28 @@ fn put_together(plain: &Kernel, built: &Path, tools: &Path, beside: &Path) -> Re
     fs::rename(tools, &to).map_err(failed(format!("making {}", to.display())))
 }
 
+/// Copies what was `built` among the modules of a kernel.
+fn put_modules(built: &Path, modules: &Path) -> Result<(), VmError> {
+    let updates = modules.join("updates");
+    toolbox::make_folder(&updates)?;
+    let is_file = |it: &fs::DirEntry| it.file_type().is_ok_and(|kind| kind.is_file());
+    for entry in fs::read_dir(built).into_iter().flatten().flatten().filter(is_file) {
+        let to = updates.join(entry.file_name());
+        fs::copy(entry.path(), &to).map_err(failed(format!("writing {}", to.display())))?;
+    }
+    Ok(())
+}
+
 /// A full disk has configure claim an incompatible licence.
-fn check_space(folder: &Path) -> Result<(), VmError> {
+fn check_space(folder: &Path, needed_bytes: u64) -> Result<(), VmError> {
     let free_bytes =
         sys::free_bytes(folder).map_err(failed(format!("reading {}", folder.display())))?;
-    if free_bytes >= SPACE_BYTES {
+    if free_bytes >= needed_bytes {
         return Ok(());
     }
     Err(VmError::Fetch(format!(
         "building OpenZFS needs {} in {}, where {} are free: make room, or set XDG_CACHE_HOME",
-        Bytes(SPACE_BYTES).rounded(),
+        Bytes(needed_bytes).rounded(),
         folder.display(),
         Bytes(free_bytes).rounded()
     )))

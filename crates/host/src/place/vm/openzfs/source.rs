@@ -50,7 +50,7 @@ impl Supports {
 }
 
 /// `2.3.9-0+deb13u1` is Debian's package of 2.3.9: deb-version(7).
-fn upstream(package: &str) -> &str {
+pub fn upstream(package: &str) -> &str {
     package.rsplit_once('-').map_or(package, |(upstream, _)| upstream)
 }
 
