@@ -99,13 +99,16 @@ fn assert_faithful(scene: &Scene, application: &Application) -> Value {
     };
     assert_alike("calls", calls("one"), calls("other"), 0);
     let document = application.beside_its_replay(scene).exits(0).json();
+    // A page written in memory changes its file's time, unless the clock has not ticked since the
+    // last: so each sync of such a file may or may not find something to commit.
+    let commits = if one["maps"].as_u64().is_some_and(|maps| maps > 0) { 3 } else { 1 };
     let [originals, replays] = ["original", "replay"].map(|name| counters(&document, name));
     assert_eq!((originals.len(), replays.len()), (2, 2));
     for (original, replay) in originals.iter().zip(&replays) {
         assert_alike("bytes written", original[0], replay[0], 0);
         // A request or two more or less are the journal's.
-        assert_alike("writes", original[1], replay[1], 3);
-        assert_alike("flushes", original[2], replay[2], 2);
+        assert_alike("writes", original[1], replay[1], 3 * commits);
+        assert_alike("flushes", original[2], replay[2], 2 * commits);
     }
     for trial in list(&document["trials"]).iter().filter(|it| it["workload"] == "replay") {
         let phase = &trial["phases"][0];

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use fsverdict_core::model::need::Answer;
 
-use super::apt::{self, Apt};
+use super::apt::Apt;
 use super::arch::Arch;
 use super::archive::Archive;
 use super::error::{VmError, failed};
@@ -88,7 +88,10 @@ pub fn all() -> Vec<Kernel> {
 fn the_first_choice(one: &Kernel, other: &Kernel) -> Ordering {
     let zfs = one.zfs.is_some().cmp(&other.zfs.is_some());
     let build = || by_version(&other.build, &one.build);
-    zfs.then_with(|| by_version(&other.release, &one.release)).then_with(build)
+    let version = |it: &Kernel| it.zfs.clone().map_or(String::new(), |zfs| zfs.version);
+    zfs.then_with(|| by_version(&other.release, &one.release))
+        .then_with(build)
+        .then_with(|| by_version(&version(other), &version(one)))
 }
 
 /// The one whose folder that is. Its build is the version of the package that it came in.
@@ -170,9 +173,9 @@ fn arrange(from: &Path, version: &str, to: &Path) -> io::Result<()> {
 /// One that was built here. It is linked statically and needs no libc.
 #[derive(Debug)]
 pub(super) struct Built<'a> {
-    /// With the kernel, and with its modules below.
-    pub(super) folder: &'a Path,
-    /// The folder with its modules, in that one.
+    /// The kernel, whoever's file it is.
+    pub(super) program: &'a Path,
+    /// The folder with its modules.
     pub(super) modules: &'a Path,
     /// Those of OpenZFS.
     pub(super) tools: &'a Path,
@@ -182,12 +185,9 @@ pub(super) struct Built<'a> {
 }
 
 impl Built<'_> {
-    /// Puts it into the folder `to`, by way of the folder `beside`. Files become our own.
+    /// Puts it into the folder `to`, by way of the folder `beside`.
     pub(super) fn put(&self, beside: &Path, to: &Path) -> Result<Kernel, VmError> {
         self.arrange(beside).map_err(failed(format!("making {}", beside.display())))?;
-        let modules = [&self.folder.join(self.modules), &beside.join(MODULES)];
-        let [from, modules] = modules.map(|it| it.display().to_string());
-        apt::run(&["cp".into(), "-r".into(), from, modules], Path::new("/"))?;
         let making = || failed(format!("making {}", to.display()));
         fs::create_dir_all(to.parent().unwrap_or(to)).map_err(making())?;
         fs::rename(beside, to).map_err(making())?;
@@ -196,7 +196,8 @@ impl Built<'_> {
 
     fn arrange(&self, beside: &Path) -> io::Result<()> {
         fs::create_dir(beside)?;
-        fs::copy(self.folder.join(PROGRAM), beside.join(PROGRAM))?;
+        fs::copy(self.program, beside.join(PROGRAM))?;
+        fs::rename(self.modules, beside.join(MODULES))?;
         fs::rename(self.tools, beside.join(kernel::TOOLS))?;
         name(beside, self.release, self.version)
     }
@@ -444,8 +445,8 @@ mod tests {
         }
         fs::write(root.join("zfs/version"), "2.3.9").unwrap();
         let built = Built {
-            folder: &root.join("kernel"),
-            modules: Path::new("lib/modules/7.2.13"),
+            program: &root.join("kernel/linux"),
+            modules: &root.join("kernel/lib/modules/7.2.13"),
             tools: &root.join("zfs"),
             release: "7.2.13",
             version: "7.2.13-1",
@@ -457,9 +458,12 @@ mod tests {
         assert!(root.join("uml/one/uml/linux").exists(), "it can be started in its own folder");
         let debians = Kernel { release: "7.2.7".into(), zfs: None, ..kernel.clone() };
         let newer = Kernel { release: "7.3.1".into(), ..kernel.clone() };
-        let mut all = [kernel, newer, debians];
+        let zfs = Some(Zfs { version: "2.4.4".into(), tools: PathBuf::new() });
+        let other = Kernel { zfs, ..kernel.clone() };
+        let mut all = [kernel, other, newer, debians];
         all.sort_by(the_first_choice);
-        assert_eq!(all.map(|it| it.release), ["7.2.7", "7.3.1", "7.2.13"]);
+        let names = ["7.2.7", "7.3.1+zfs-2.3.9", "7.2.13+zfs-2.4.4", "7.2.13+zfs-2.3.9"];
+        assert_eq!(all.map(|it| it.name()), names);
     }
 
     #[test]

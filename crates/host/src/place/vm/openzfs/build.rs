@@ -97,9 +97,9 @@ const MAKE_KERNEL: &str = "\
     kernel=/usr/src/$4
     source=$kernel
     export ARCH=um
+    echo KERNEL
     tar -C /usr/src --no-same-owner -xf \"$kernel.tar.xz\"
     rm \"$kernel.tar.xz\"
-    echo KERNEL
     make -C \"$kernel\" CC=\"$CC\" KCONFIG_ALLCONFIG=/configuration allnoconfig
     make -C \"$kernel\" CC=\"$CC\" -j\"$3\" $less
     make -C \"$kernel\" CC=\"$CC\" INSTALL_MOD_PATH=/kernel DEPMOD=true modules_install

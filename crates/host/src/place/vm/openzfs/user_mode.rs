@@ -2,14 +2,15 @@
 //! can be built for that: this one is built here, too, from Debian's source of the kernel. OpenZFS
 //! supports it (`CONFIG_UML_X86` in its `module/Kbuild.in`).
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use super::super::apt::Apt;
+use super::super::apt::{self, Apt};
 use super::super::error::VmError;
 use super::super::fetch;
 use super::super::kernel::{self, Kernel};
 use super::super::release::{by_version, name_with};
-use super::super::uml;
+use super::super::{toolbox, uml};
 use super::build::{self, For};
 use super::source::{self, Source};
 
@@ -25,6 +26,9 @@ pub fn get(
     mirror: Option<&str>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<Kernel>, VmError> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(VmError::Fetch("User Mode Linux is for x86-64".into()));
+    }
     build::check_tools()?;
     let _lock = fetch::locked(&kernel::cache(), say)?;
     let apt = uml::packages(mirror, say)?;
@@ -72,18 +76,55 @@ fn with_source(
         let of = For::UserMode { source: package };
         let build = super::build_of(work, release, &source.version, of);
         let tools = super::built(&build, work, apt, source, say)?;
-        let its = build.kernel();
-        let modules = Path::new("lib/modules").join(release);
-        super::put_modules(&build.modules(), &its.join(&modules))?;
-        fetch::depmod(&its, release)?;
-        let built = uml::Built { folder: &its, modules: &modules, tools: &tools, release, version };
+        let program = its(&build.kernel(), "linux")?;
+        let own = its(&build.kernel(), &format!("lib/modules/{release}"))?;
+        // The build may go on as another user: what we write to is a copy of our own.
+        let copy = work.join("copy");
+        let modules = copy.join("lib/modules").join(release);
+        toolbox::make_folder(&copy.join("lib/modules"))?;
+        let [from, to] = [&own, &modules].map(|it| it.display().to_string());
+        apt::run(&["cp".into(), "-r".into(), from, to], Path::new("/"))?;
+        if fs::symlink_metadata(modules.join("updates")).is_ok() {
+            return Err(VmError::Fetch("the kernel's build made updates of its own".into()));
+        }
+        super::put_modules(&build.modules(), &modules)?;
+        fetch::depmod(&copy, release)?;
+        let (program, modules) = (program.as_path(), modules.as_path());
+        let built = uml::Built { program, modules, tools: &tools, release, version };
         built.put(&work.join("whole"), &folder)
     })
 }
 
+/// What a build has made at `path` of its folder, where no link leads out of it.
+fn its(folder: &Path, path: &str) -> Result<PathBuf, VmError> {
+    let at = folder.join(path);
+    let [real, whole] = [&at, folder].map(fs::canonicalize);
+    let (Ok(real), Ok(whole)) = (real, whole) else {
+        return Err(VmError::Fetch(format!("the kernel's build made no {path}")));
+    };
+    if real == whole.join(path) {
+        Ok(real)
+    } else {
+        Err(VmError::Fetch(format!("the kernel's build made {path} elsewhere")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn what_a_build_made_is_taken_from_its_folder_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("lib/modules/7.2.13")).unwrap();
+        symlink("/etc", folder.path().join("away")).unwrap();
+        assert!(its(folder.path(), "lib/modules/7.2.13").is_ok());
+        let error = |path: &str| its(folder.path(), path).unwrap_err().to_string();
+        assert_eq!(error("lib/modules/7.2.0"), "the kernel's build made no lib/modules/7.2.0");
+        assert_eq!(error("away/apt"), "the kernel's build made away/apt elsewhere");
+    }
 
     #[test]
     fn a_kernels_source_is_told_from_what_leads_to_it() {
