@@ -94,6 +94,7 @@ Examples:
   fsverdict kernels get newest
   fsverdict kernels get bookworm-backports --flavour amd64
   fsverdict kernels get 6.12 --with zfs
+  fsverdict kernels get uml
   fsverdict kernels get uml --with zfs
   fsverdict kernels get 6.12 --arch arm64
   fsverdict kernels get wheezy --flavour amd64 --mirror URI-OF-AN-ARCHIVE";

@@ -149,7 +149,8 @@ fn in_guests() -> String {
         let (version, name) = (with_zfs(it)?, it.name());
         Some(format!("OpenZFS {version} in guests: --place vm --kernel {name}\n"))
     });
-    let as_process = process.iter().filter_map(with_zfs);
+    // The first is booted.
+    let as_process = process.iter().find_map(with_zfs);
     let as_process = as_process.map(|it| format!("OpenZFS {it} in guests: --place uml\n"));
     in_machines.chain(as_process).collect()
 }

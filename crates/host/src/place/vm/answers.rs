@@ -159,8 +159,10 @@ fn file_system(plan: &Plan, name: &str) -> Answer {
     let mut stand_in = None;
     let stands = |it: &Contender| it.above.iter().any(|above| above.name == name);
     for contender in plan.contenders.iter().filter(|it| it.file_system == name || stands(it)) {
-        let alone = Plan { contenders: vec![contender.clone()], ..plan.clone() };
-        match Bootable::of(&Asked::by(contender), &alone) {
+        let asked = Asked::by(contender);
+        // What the others lack is not this one's.
+        let alone = || Plan { contenders: vec![contender.clone()], ..plan.clone() };
+        match Bootable::of(&asked, plan).or_else(|_| Bootable::of(&asked, &alone())) {
             Ok(bootable) if bootable.kernel.arch != Arch::OWN => {
                 let arch = bootable.kernel.arch;
                 let all = bootable.file_system(contender).into_iter().chain(above(contender));

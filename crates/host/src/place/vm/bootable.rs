@@ -186,7 +186,7 @@ impl Bootable {
                 let (release, name) = (self.kernel.release.clone(), module.to_string());
                 let arch = self.kernel.arch;
                 Err(match self.bus() {
-                    Bus::Ubd => VmError::NotInUml { release, name },
+                    Bus::Ubd => VmError::NotInUml { name: self.kernel.name(), what: name },
                     _ => VmError::NoFileSystem { release, arch, name },
                 })
             }
@@ -211,7 +211,7 @@ impl Bootable {
         match pairs.find(|(_, module)| self.modules.has(module) == Some(false)) {
             None => Ok(()),
             Some((layer, _)) if self.bus() == Bus::Ubd => {
-                Err(VmError::NoLayerInUml { release: self.kernel.release.clone(), layer })
+                Err(VmError::NoLayerInUml { name: self.kernel.name(), layer })
             }
             Some((layer, module)) => {
                 Err(VmError::NoLayer { release: self.kernel.release.clone(), layer, module })

@@ -44,10 +44,10 @@ pub enum VmError {
          cloud kernels leave many out: {})", release::how_to_get_full(release, *arch)
     )]
     NoFileSystem { release: String, arch: Arch, name: String },
-    #[error("User Mode Linux {release} has no {name}: write --place vm")]
-    NotInUml { release: String, name: String },
-    #[error("User Mode Linux {release} has no layer {layer}: write --place vm")]
-    NoLayerInUml { release: String, layer: &'static str },
+    #[error("User Mode Linux {name} has no {what}: {}write --place vm", debians(name))]
+    NotInUml { name: String, what: String },
+    #[error("User Mode Linux {name} has no layer {layer}: {}write --place vm", debians(name))]
+    NoLayerInUml { name: String, layer: &'static str },
     #[error(
         "kernel {release} has no {module}, which layer {layer} is made by: choose another one \
          (fsverdict kernels list)"
@@ -116,6 +116,11 @@ impl VmError {
                 | VmError::Dependencies { .. }
         )
     }
+}
+
+/// How to get Debian's, which has more than one that was built with OpenZFS.
+fn debians(name: &str) -> &'static str {
+    if release::with_zfs(name).is_some() { "fsverdict kernels get uml, or " } else { "" }
 }
 
 /// `/x/lib/modules/6.1` is below `/x`, where depmod(8) looks for it.

@@ -45,12 +45,7 @@ pub fn get(
     let _lock = fetch::locked(&kernel::cache(), say)?;
     let (apt, package) = fetch::find(wanted, say)?;
     let plain = fetch::unpacked(&apt, &package, wanted.arch, say)?;
-    let mirror = wanted.mirror;
-    let mut find = |version: Option<&str>| source::find(version, &plain.release, mirror, say);
-    let sources: Vec<Source> = match versions {
-        [] => vec![find(None)?],
-        some => some.iter().map(|it| find(Some(it))).collect::<Result<_, _>>()?,
-    };
+    let sources = source::all(versions, &plain.release, wanted.mirror, say)?;
     sources.iter().map(|source| with_source(&plain, &apt, source, say)).collect()
 }
 

@@ -62,8 +62,22 @@ fn releases(version: Option<&str>) -> Vec<&'static str> {
     if known.is_empty() { RELEASES.map(|(release, _)| release).into() } else { known }
 }
 
+/// Those of `versions` that support the kernel; where none is named, the first that does.
+pub fn all(
+    versions: &[String],
+    kernel: &str,
+    mirror: Option<&str>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Source>, VmError> {
+    let mut find = |version: Option<&str>| find(version, kernel, mirror, say);
+    match versions {
+        [] => Ok(vec![find(None)?]),
+        some => some.iter().map(|it| find(Some(it))).collect(),
+    }
+}
+
 /// The OpenZFS of that version that supports the kernel; without a version the first that does.
-pub fn find(
+fn find(
     version: Option<&str>,
     kernel: &str,
     mirror: Option<&str>,

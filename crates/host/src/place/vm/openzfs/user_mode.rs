@@ -32,25 +32,45 @@ pub fn get(
     build::check_tools()?;
     let _lock = fetch::locked(&kernel::cache(), say)?;
     let apt = uml::packages(mirror, say)?;
-    let (package, version) = newest(&apt)?;
-    let release = source::upstream(&version);
-    let mut find = |wanted: Option<&str>| source::find(wanted, release, mirror, say);
-    let sources: Vec<Source> = match versions {
-        [] => vec![find(None)?],
-        some => some.iter().map(|it| find(Some(it))).collect::<Result<_, _>>()?,
-    };
-    sources.iter().map(|source| with_source(&apt, &package, &version, source, say)).collect()
+    let (linux, sources) = fitting(&apt, versions, mirror, say)?;
+    sources.iter().map(|source| with_source(&apt, &linux, source, say)).collect()
 }
 
-/// The newest source of a kernel that there is, and the version of its package.
-fn newest(apt: &Apt) -> Result<(String, String), VmError> {
-    let names = apt.names(PACKAGE)?;
-    let numbered = names
-        .iter()
-        .filter(|it| is_numbered(it))
-        .max_by(|one, other| by_version(one.as_str(), other.as_str()));
-    let found = numbered.and_then(|name| Some((name.clone(), apt.version(name)?)));
-    found.ok_or_else(|| VmError::Fetch(format!("there is no package {PACKAGE}*")))
+/// Debian's source of a kernel.
+struct Linux {
+    /// `linux-source-7.2`.
+    package: String,
+    /// Of the package: `7.2.13-1`.
+    version: String,
+}
+
+impl Linux {
+    /// `7.2.13`.
+    fn upstream(&self) -> &str {
+        source::upstream(&self.version)
+    }
+}
+
+/// The newest source of a kernel that there are these versions of OpenZFS for.
+fn fitting(
+    apt: &Apt,
+    versions: &[String],
+    mirror: Option<&str>,
+    say: &mut dyn FnMut(&str),
+) -> Result<(Linux, Vec<Source>), VmError> {
+    let mut names = apt.names(PACKAGE)?;
+    names.retain(|it| is_numbered(it));
+    names.sort_by(|one, other| by_version(other, one));
+    let mut unfit = None;
+    for package in names {
+        let Some(version) = apt.version(&package) else { continue };
+        let linux = Linux { package, version };
+        match source::all(versions, linux.upstream(), mirror, say) {
+            Ok(sources) => return Ok((linux, sources)),
+            Err(error) => unfit = unfit.or(Some(error)),
+        }
+    }
+    Err(unfit.unwrap_or_else(|| VmError::Fetch(format!("there is no package {PACKAGE}*"))))
 }
 
 /// `linux-source-7.2`, and no way to it such as `linux-source`, nor its patches.
@@ -61,22 +81,23 @@ fn is_numbered(package: &str) -> bool {
 
 fn with_source(
     apt: &Apt,
-    package: &str,
-    version: &str,
+    linux: &Linux,
     source: &Source,
     say: &mut dyn FnMut(&str),
 ) -> Result<Kernel, VmError> {
-    let release = source::upstream(version);
+    let version = linux.version.as_str();
     let folder = uml::folder().join(name_with(version, &source.version));
     if let Some(kernel) = uml::at(&folder) {
-        say(&format!("OpenZFS {} for {release} is there already", source.version));
+        say(&format!("OpenZFS {} for {} is there already", source.version, linux.upstream()));
         return Ok(kernel);
     }
     super::in_folder(SPACE_BYTES, |work| {
-        let of = For::UserMode { source: package };
-        let build = super::build_of(work, release, &source.version, of);
+        let of = For::UserMode { source: &linux.package };
+        let build = super::build_of(work, linux.upstream(), &source.version, of);
         let tools = super::built(&build, work, apt, source, say)?;
         let program = its(&build.kernel(), "linux")?;
+        // 7.2 calls itself 7.2.0.
+        let release = &only(&its(&build.kernel(), "lib/modules")?)?;
         let own = its(&build.kernel(), &format!("lib/modules/{release}"))?;
         // The build may go on as another user: what we write to is a copy of our own.
         let copy = work.join("copy");
@@ -93,6 +114,17 @@ fn with_source(
         let built = uml::Built { program, modules, tools: &tools, release, version };
         built.put(&work.join("whole"), &folder)
     })
+}
+
+/// The name of the only file in that folder.
+fn only(folder: &Path) -> Result<String, VmError> {
+    let mut names = fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.file_name());
+    match (names.next(), names.next()) {
+        (Some(name), None) => Ok(name.to_string_lossy().into_owned()),
+        _ => Err(VmError::Fetch(
+            "the kernel's build made modules of no or of several kernels".into(),
+        )),
+    }
 }
 
 /// What a build has made at `path` of its folder, where no link leads out of it.
@@ -120,7 +152,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("lib/modules/7.2.13")).unwrap();
         symlink("/etc", folder.path().join("away")).unwrap();
+        let modules = its(folder.path(), "lib/modules").unwrap();
+        assert_eq!(only(&modules).unwrap(), "7.2.13");
         assert!(its(folder.path(), "lib/modules/7.2.13").is_ok());
+        fs::create_dir(modules.join("7.2.12")).unwrap();
+        assert!(only(&modules).is_err());
         let error = |path: &str| its(folder.path(), path).unwrap_err().to_string();
         assert_eq!(error("lib/modules/7.2.0"), "the kernel's build made no lib/modules/7.2.0");
         assert_eq!(error("away/apt"), "the kernel's build made away/apt elsewhere");
