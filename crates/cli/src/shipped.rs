@@ -13,7 +13,7 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 17] = [
+pub const PLANS: [Shipped; 18] = [
     ("distribution", include_str!("../../../plans/distribution.toml")),
     ("etcd", include_str!("../../../plans/etcd.toml")),
     ("hard-links", include_str!("../../../plans/hard-links.toml")),
@@ -21,6 +21,7 @@ pub const PLANS: [Shipped; 17] = [
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
     ("nvme-settings", include_str!("../../../plans/nvme-settings.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
+    ("postgresql-zfs", include_str!("../../../plans/postgresql-zfs.toml")),
     ("quickstart", include_str!("../../../plans/quickstart.toml")),
     ("restic", include_str!("../../../plans/restic.toml")),
     ("rocksdb", include_str!("../../../plans/rocksdb.toml")),

@@ -120,7 +120,7 @@ fn bash_completes_commands_options_and_names() {
     assert_eq!(complete("fsverdict run --metr"), "--metrics");
     assert_eq!(complete("fsverdict run --progress pl"), "plain");
     assert_eq!(complete("fsverdict run --fs btr"), "btrfs");
-    assert_eq!(complete("fsverdict run postg"), "postgresql");
+    assert_eq!(complete("fsverdict run mari"), "mariadb");
     assert_eq!(complete("fsverdict run --resume runs/m"), "runs/mine");
     assert_eq!(complete("fsverdict advise --for mai"), "mail");
     assert_eq!(complete("fsverdict show cloud"), "cloud-disk");

@@ -33,7 +33,7 @@ fn a_metric_that_no_trial_has_is_refused_before_the_first() {
 #[test]
 fn names_are_seen_through_and_a_bare_run_shows_examples() {
     let scene = Scene::new();
-    scene.run("run postgre").exits(2).says("did you mean postgresql?");
+    scene.run("run mariad").exits(2).says("did you mean mariadb?");
     scene.run("run cloud-disk").exits(2).says("fsverdict run --study cloud-disk");
     assert!(scene.run("for").exits(2).stderr.contains("for mail --on"));
     let bare = scene.run("run").exits(2).stderr;

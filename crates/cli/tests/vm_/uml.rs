@@ -230,6 +230,34 @@ fn modules_and_settings_come_along_by_any_path() {
 
 #[test]
 #[ignore = "fetches a kernel: run ./test"]
+fn what_scripts_start_and_interpreters_read_comes_along() {
+    if !is_there() {
+        return;
+    }
+    let scene = Scene::new();
+    let script = "#!/bin/sh\nset -e\nperl -MPOSIX -e 'print floor(2.5)'\nseq 9 | tac > numbers\n";
+    fs::write(scene.path("script"), script).unwrap();
+    tool("chmod", &["755", scene.path("script").to_str().unwrap()]).unwrap();
+    let words = ["run", "--place", "uml", "--fs", "ext4", "--size", "128M", "--rounds", "1"];
+    let its = scene.path("script").display().to_string();
+    let output = ["--output", "run", "--json", "-", "--", &its];
+    measured(&scene, &[&words[..], &output].concat());
+    assert_eq!(scene.read("run/trials/1/raw/command.stdout"), "2");
+    // A plan of many programs, some in its environment.
+    let plan = ["run", "distribution", "--place", "uml", "--fs", "ext4", "--rounds", "1"];
+    let output = ["--scale", "1/50", "--output", "plan", "--json", "-"];
+    measured(&scene, &[&plan[..], &output].concat());
+    // What can't be known is told.
+    let words = ["run", "--place", "uml", "--fs", "ext4", "--size", "128M", "--rounds", "1"];
+    let work = ["--output", "lacks", "--", "sh", "-c", "$(echo ta)c /dev/null"];
+    let done = started(&scene, &[&words[..], &work].concat()).wait();
+    let shown: Vec<&str> = done.stdout.split_whitespace().collect();
+    assert!(shown.join(" ").contains("names: --bring PATH brings more."), "{}", done.stdout);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "fetches a kernel: run ./test"]
 fn an_fsync_takes_what_a_layer_makes_it_wait() {
     if !is_there() {
         return;

@@ -7,7 +7,8 @@ use super::words::{about, counted, without_huge_shares};
 use super::{Report, facts};
 use crate::model::claim::{Answer, Answered};
 use crate::model::{
-    BedKind, Command, Comparison, Finding, Percent, Place, Plan, Run, Severity, Stop, Verdict,
+    BedKind, Command, Comparison, Finding, Outcome, Percent, Place, Plan, Record, Run, Severity,
+    Stop, Verdict,
 };
 
 /// Beyond so many times the rounds that were done nobody would wait.
@@ -228,8 +229,22 @@ fn failed(report: &Report) -> Option<Step> {
     let failures = report.failures().count();
     let first = facts::failures(report).into_iter().next()?;
     let first = first.lines().next().unwrap_or_default();
-    let text = format!("{} failed: {first}", counted(failures, "trial"));
+    let mut text = format!("{} failed: {first}", counted(failures, "trial"));
+    let in_a_guest = matches!(report.run.place, Place::Vm | Place::Uml);
+    if in_a_guest && report.failures().all(|it| is_of_a_command(report.plan, it)) {
+        text += ". A virtual machine has of this machine what the work names: --bring PATH brings \
+                 more.";
+    }
     Some(Step { text, command: Vec::new() })
+}
+
+/// A command of the plan failed, and not what fsverdict does itself.
+fn is_of_a_command(plan: &Plan, record: &Record) -> bool {
+    let steps = ["setup", "prepare", "work", "check", "cleanup"];
+    let Outcome::Failed(failure) = &record.outcome else { return false };
+    let its = plan.workloads.iter().find(|it| it.name == record.key.workload);
+    let has_commands = its.is_some_and(|it| it.commands().next().is_some());
+    has_commands && steps.contains(&failure.step.as_str())
 }
 
 fn weak(report: &Report) -> Option<Step> {
@@ -264,7 +279,7 @@ pub fn doubt(report: &Report, told: &[Finding]) -> Option<String> {
 mod tests {
     use super::super::testing::{answered, comparison, grid, report};
     use super::*;
-    use crate::model::{Key, Record, Sample, Unit};
+    use crate::model::{Failure, Key, Sample, Unit};
 
     #[test]
     fn what_is_open_is_told_without_a_command_where_another_has_it() {
@@ -341,6 +356,27 @@ mod tests {
         made.1.stop = Some(Stop::Settled);
         made.2 = vec![comparison("t0", "c1", Verdict::Faster, 2.0)];
         assert_eq!(step(&made, "run"), None);
+    }
+
+    #[test]
+    fn what_work_lacks_in_a_guest_can_be_brought() {
+        let failed = |step: &str| {
+            let key = Key { round: 1, workload: "t0".into(), contender: "c1".into() };
+            let failure =
+                Failure { step: step.into(), error: "no y".into(), cleanup_errors: Vec::new() };
+            [Record { outcome: Outcome::Failed(failure), ..Record::new(1, key, 0, 0) }]
+        };
+        let (plan, mut run, comparisons) = grid(&[vec![(Verdict::Undecided, 1.0)]]);
+        run.stop = Some(Stop::Rounds);
+        let mut made = (plan, run, comparisons);
+        let mut says = |place, records: &[Record]| {
+            made.1.place = place;
+            let report = Report { records, ..report(&made) };
+            super::failed(&report).unwrap().text
+        };
+        assert!(says(Place::Uml, &failed("setup")).ends_with(": --bring PATH brings more."));
+        assert!(!says(Place::Local, &failed("setup")).contains("--bring"));
+        assert!(!says(Place::Vm, &failed("mount")).contains("--bring"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use fsverdict_core::model::{Command, Map, Plan, Vm, is_mapped};
 
 use super::archive::Archive;
+use super::beside;
 use super::elf;
 use super::error::VmError;
 use super::toolbox::{self, Toolbox};
@@ -41,6 +42,10 @@ const USUAL: [&str; 8] = [
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 /// Those of [`USUAL`] that name the machine's users.
 const ACCOUNTS: [Option<&str>; 2] = [Some("/etc/passwd"), Some("/etc/group")];
+/// Programs that read scripts in which a word may be a program's name.
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
+/// A longer script is data for the most part.
+const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 /// What a trial itself starts.
 const PROGRAMS: [&str; 4] = ["unshare", "mount", "umount", "sh"];
 /// Folders that the guest has of its own, and those that hold more than work can mean.
@@ -62,6 +67,8 @@ pub struct HostFiles {
     entries: BTreeMap<PathBuf, Entry>,
     /// Programs whose libraries are not looked for yet.
     programs: BTreeSet<PathBuf>,
+    /// Those of a shell whose programs are there already.
+    scripts: BTreeSet<PathBuf>,
     /// Where programs and their libraries are from, if not from the host.
     userland: Option<Userland>,
     /// Tools that the host does not have.
@@ -117,6 +124,12 @@ impl HostFiles {
         for path in plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new) {
             host_files.tree(path)?;
         }
+        // Lines for the shell may lie there, too.
+        let environments = plan.workloads.iter().map(|it| &it.environment);
+        let environments = environments.chain(plan.contenders.iter().map(|it| &it.environment));
+        for value in environments.flat_map(|it| it.values()) {
+            host_files.named_in(&value.to_string())?;
+        }
         for workload in &plan.workloads {
             host_files.mapped.clone_from(&workload.map);
             for command in workload.commands() {
@@ -164,10 +177,8 @@ impl HostFiles {
         if must_be_there && self.users_program(&argv[0]).is_none() {
             return Err(self.missing(&argv[0]));
         }
-        let is_part = |c: char| c.is_alphanumeric() || "/._-+@%~".contains(c);
         for argument in &argv {
-            let pieces = argument.split(|c| !is_part(c));
-            for word in pieces.chain([argument.as_str()]).collect::<BTreeSet<_>>() {
+            for word in words(argument).chain([argument.as_str()]).collect::<BTreeSet<_>>() {
                 match word.starts_with('/') {
                     true if is_mapped(&self.mapped, word) => {}
                     true if self.is_of_userland(Path::new(word)) => {
@@ -265,7 +276,9 @@ impl HostFiles {
         let is_theirs = its.is_none() || userland::machine(&mut &*head).ok().flatten() == its;
         if head.starts_with(b"\x7fELF") {
             // One that the guest can't run may be what the work reads.
-            is_theirs.then(|| self.programs.insert(path.into()));
+            if is_theirs && self.programs.insert(path.into()) && self.userland.is_none() {
+                self.read_by(path)?;
+            }
         } else if let Some(line) = head.strip_prefix(b"#!") {
             let line = String::from_utf8_lossy(line);
             let line = line.lines().next().unwrap_or_default();
@@ -274,8 +287,38 @@ impl HostFiles {
                 let found = self.users_program(word).filter(|found| found != path);
                 found.map_or(Ok(()), |found| self.program(&found))?;
             }
+            if line.split(['/', ' ']).any(|word| SHELLS.contains(&word)) {
+                self.started_by(path)?;
+            }
         }
         Ok(())
+    }
+
+    /// The programs that a shell's script names; of its files and folders none, which may be
+    /// large, and meant for another time.
+    fn started_by(&mut self, script: &Path) -> Result<(), VmError> {
+        if !self.scripts.insert(script.into()) {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        let file = File::open(self.source(script)).map_err(reading(script))?;
+        file.take(SCRIPT_BYTES_MAX).read_to_end(&mut text).map_err(reading(script))?;
+        self.named_in(&String::from_utf8_lossy(&text))
+    }
+
+    /// The programs that lines for the shell name.
+    fn named_in(&mut self, lines: &str) -> Result<(), VmError> {
+        let code = lines.lines().filter(|line| !line.trim_start().starts_with('#'));
+        for word in code.flat_map(words).collect::<BTreeSet<_>>() {
+            self.users_program(word).map_or(Ok(()), |found| self.program(&found))?;
+        }
+        Ok(())
+    }
+
+    /// What that program reads and no command names.
+    fn read_by(&mut self, program: &Path) -> Result<(), VmError> {
+        let folders = if self.given.is_none() { beside::folders(program) } else { Vec::new() };
+        folders.iter().try_for_each(|folder| self.tree_without(folder, &beside::LEFT_OUT))
     }
 
     /// A program as its user's shell would find it. A stranger's plan gets those of the system.
@@ -313,9 +356,14 @@ impl HostFiles {
 
     /// A file, or a folder with all that is in it; programs among them with what they need. For a
     /// stranger's plan no program is examined: ldd(1) may run it.
-    fn tree(&mut self, path: impl AsRef<Path>) -> Result<(), VmError> {
-        let path = path.as_ref();
-        if is_left_out(path) {
+    fn tree(&mut self, path: &Path) -> Result<(), VmError> {
+        self.tree_without(path, &[])
+    }
+
+    /// [`HostFiles::tree`], but for what has these names.
+    fn tree_without(&mut self, path: &Path, names: &[&str]) -> Result<(), VmError> {
+        let is_named = path.file_name().is_some_and(|name| names.iter().any(|it| name == *it));
+        if is_named || is_left_out(path) {
             return Ok(());
         }
         let path = self.add(path)?;
@@ -326,7 +374,7 @@ impl HostFiles {
         for entry in entries {
             let entry = entry.map_err(reading(&path))?;
             match entry.file_type().map_err(reading(&path))? {
-                kind if kind.is_dir() => self.tree(entry.path())?,
+                kind if kind.is_dir() => self.tree_without(&entry.path(), names)?,
                 // What it leads to may be elsewhere, or nowhere.
                 kind if kind.is_symlink() => self.step(Path::new(HOST), entry.path()).map(drop)?,
                 kind if kind.is_file() => {
@@ -549,6 +597,12 @@ fn is_systems(path: &Path) -> bool {
     name.is_some() && parent.is_some_and(is_there)
 }
 
+/// What may be a name or a path in a line for the shell.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || "/._-+@%~".contains(c);
+    text.split(move |c| !is_part(c))
+}
+
 /// A program as its user's shell would find it, in `PATH` or where system tools are.
 fn users_program(name: &str) -> Option<PathBuf> {
     let is_file = |path: &PathBuf| {
@@ -641,6 +695,36 @@ mod tests {
         let missing = Command::Argv(vec!["fsverdict-no-such-program".into()]);
         let error = host_files.command(&missing, true).unwrap_err().to_string();
         assert!(error.contains("is not installed"), "{error}");
+    }
+
+    #[test]
+    fn a_script_brings_what_it_starts_and_an_interpreter_its_modules() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().canonicalize().unwrap().join("script");
+        fs::create_dir(script.with_file_name("data")).unwrap();
+        let data = script.with_file_name("data").display().to_string();
+        let text = format!("#!/bin/sh\n# by tac\nrev {data} | perl -n -e 'print'\n{script:?}\n");
+        fs::write(&script, text).unwrap();
+        tool::run_words(&["chmod", "755", script.to_str().unwrap()]).unwrap();
+        let brought = |given: Option<Vec<PathBuf>>| {
+            let mut host_files = HostFiles { given, ..HostFiles::default() };
+            let its = HostFiles::command(
+                &mut host_files,
+                &Command::Shell(script.display().to_string()),
+                false,
+            );
+            its.map(|()| host_files)
+        };
+        let all = brought(None).unwrap();
+        let has =
+            |files: &HostFiles, name: &str| files.entries.keys().any(|path| path.ends_with(name));
+        for name in ["script", "rev", "perl", "strict.pm"] {
+            assert!(has(&all, name), "{name}");
+        }
+        assert!(!has(&all, "tac"), "a comment starts nothing");
+        assert!(!has(&all, "data"), "what a script names may be large");
+        let strangers = brought(Some(vec![script.clone()])).unwrap();
+        assert!(has(&strangers, "script") && !has(&strangers, "rev"), "it is not examined");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod answers;
 mod apt;
 pub mod arch;
 mod archive;
+mod beside;
 mod boot;
 mod bootable;
 mod bring;
