@@ -39,7 +39,7 @@ fn names_are_seen_through_and_a_bare_run_shows_examples() {
     let bare = scene.run("run").exits(2).stderr;
     assert_eq!(bare.matches("  sudo fsverdict run ").count(), 3, "{bare}");
     scene.run("show nothing").exits(2).says("fsverdict list plans, studies or uses shows");
-    scene.run("show postgre").exits(2).says("did you mean postgresql?");
+    scene.run("show mariad").exits(2).says("did you mean mariadb?");
     for name in ["postgresql", "cloud-disk", "mail"] {
         let shown = scene.run(&format!("show {name}")).exits(0).stdout;
         scene.write("mine.toml", &shown);

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_work_lacks_in_a_guest_can_be_brought() {
+    fn a_failure_in_a_guest_says_how_more_comes_along() {
         let failed = |step: &str| {
             let key = Key { round: 1, workload: "t0".into(), contender: "c1".into() };
             let failure =
