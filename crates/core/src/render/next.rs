@@ -230,21 +230,27 @@ fn failed(report: &Report) -> Option<Step> {
     let first = facts::failures(report).into_iter().next()?;
     let first = first.lines().next().unwrap_or_default();
     let mut text = format!("{} failed: {first}", counted(failures, "trial"));
-    let in_a_guest = matches!(report.run.place, Place::Vm | Place::Uml);
-    if in_a_guest && report.failures().all(|it| is_of_a_command(report.plan, it)) {
-        text += ". A virtual machine has of this machine what the work names: --bring PATH brings \
-                 more.";
+    if report.failed_all().is_some() && report.failures().all(|it| may_miss_files(report, it)) {
+        text += ". If a file is missing: a virtual machine has of this machine what the work \
+                 names, and --bring PATH brings more.";
     }
     Some(Step { text, command: Vec::new() })
 }
 
-/// A command of the plan failed, and not what fsverdict does itself.
-fn is_of_a_command(plan: &Plan, record: &Record) -> bool {
-    let steps = ["setup", "prepare", "work", "check", "cleanup"];
+/// A command of the plan failed in a virtual machine, and neither for its time nor for want of
+/// room.
+fn may_miss_files(report: &Report, record: &Record) -> bool {
     let Outcome::Failed(failure) = &record.outcome else { return false };
-    let its = plan.workloads.iter().find(|it| it.name == record.key.workload);
-    let has_commands = its.is_some_and(|it| it.commands().next().is_some());
-    has_commands && steps.contains(&failure.step.as_str())
+    let is_command = match failure.step.as_str() {
+        "setup" | "prepare" | "check" | "cleanup" => true,
+        "work" => {
+            let mut all = report.plan.workloads.iter();
+            all.any(|it| it.name == record.key.workload && it.command.is_some())
+        }
+        _ => false,
+    };
+    let told = ["No space left", "-timeout"].iter().any(|it| failure.error.contains(it));
+    matches!(report.run.place, Place::Vm | Place::Uml) && is_command && !told
 }
 
 fn weak(report: &Report) -> Option<Step> {
@@ -360,10 +366,10 @@ mod tests {
 
     #[test]
     fn a_failure_in_a_guest_says_how_more_comes_along() {
-        let failed = |step: &str| {
+        let failed = |step: &str, error: &str| {
             let key = Key { round: 1, workload: "t0".into(), contender: "c1".into() };
-            let failure =
-                Failure { step: step.into(), error: "no y".into(), cleanup_errors: Vec::new() };
+            let (step, error) = (step.into(), error.into());
+            let failure = Failure { step, error, cleanup_errors: Vec::new() };
             [Record { outcome: Outcome::Failed(failure), ..Record::new(1, key, 0, 0) }]
         };
         let (plan, mut run, comparisons) = grid(&[vec![(Verdict::Undecided, 1.0)]]);
@@ -374,9 +380,18 @@ mod tests {
             let report = Report { records, ..report(&made) };
             super::failed(&report).unwrap().text
         };
-        assert!(says(Place::Uml, &failed("setup")).ends_with(": --bring PATH brings more."));
-        assert!(!says(Place::Local, &failed("setup")).contains("--bring"));
-        assert!(!says(Place::Vm, &failed("mount")).contains("--bring"));
+        let all = [
+            (Place::Uml, "setup", "x: not found", true),
+            (Place::Vm, "work", "exit status 2", true),
+            (Place::Local, "setup", "x: not found", false),
+            (Place::Vm, "mount", "wrong type", false),
+            (Place::Vm, "work", "cp: No space left on device", false),
+            (Place::Vm, "work", "was not done in 8 s: --trial-timeout TIME allows more", false),
+        ];
+        for (place, step, error, is_told) in all {
+            let said = says(place, &failed(step, error));
+            assert_eq!(said.ends_with(" --bring PATH brings more."), is_told, "{said}");
+        }
     }
 
     #[test]

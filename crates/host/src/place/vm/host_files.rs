@@ -12,9 +12,9 @@ use std::time::Duration;
 use fsverdict_core::model::{Command, Map, Plan, Vm, is_mapped};
 
 use super::archive::Archive;
-use super::beside;
 use super::elf;
 use super::error::VmError;
+use super::own_files;
 use super::toolbox::{self, Toolbox};
 use super::userland::{self, Userland};
 use crate::file_system::{FileSystem, Site};
@@ -67,8 +67,8 @@ pub struct HostFiles {
     entries: BTreeMap<PathBuf, Entry>,
     /// Programs whose libraries are not looked for yet.
     programs: BTreeSet<PathBuf>,
-    /// Those of a shell whose programs are there already.
-    scripts: BTreeSet<PathBuf>,
+    /// Programs that the trials start, and nobody has asked yet what these start and read.
+    started: BTreeSet<PathBuf>,
     /// Where programs and their libraries are from, if not from the host.
     userland: Option<Userland>,
     /// Tools that the host does not have.
@@ -121,14 +121,13 @@ impl HostFiles {
             let programs = kind.programs.iter().chain(&["wipefs"]);
             programs.into_iter().try_for_each(|program| host_files.system_program(program))?;
         }
-        for path in plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new) {
-            host_files.tree(path)?;
-        }
-        // Lines for the shell may lie there, too.
+        // Those of the command line are there; a plan names those of several distributions.
+        let brought = plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new);
+        brought.filter(|it| it.exists()).try_for_each(|path| host_files.tree(path))?;
         let environments = plan.workloads.iter().map(|it| &it.environment);
         let environments = environments.chain(plan.contenders.iter().map(|it| &it.environment));
         for value in environments.flat_map(|it| it.values()) {
-            host_files.named_in(&value.to_string())?;
+            host_files.started_in(&value.to_string())?;
         }
         for workload in &plan.workloads {
             host_files.mapped.clone_from(&workload.map);
@@ -144,6 +143,7 @@ impl HostFiles {
             let files = workload.work().map(|work| workload::engine(work).files());
             files.iter().flatten().try_for_each(|path| host_files.named(Path::new(path)))?;
         }
+        host_files.examine()?;
         host_files.libraries()?;
         let bytes = host_files.bytes();
         if bytes > MOST_BYTES { Err(VmError::HostFiles { bytes }) } else { Ok(host_files) }
@@ -255,7 +255,55 @@ impl HostFiles {
 
     fn program(&mut self, path: &Path) -> Result<(), VmError> {
         let path = self.add_program(path)?;
-        self.with_interpreter(&path)
+        self.with_interpreter(&path)?;
+        self.started.insert(path);
+        Ok(())
+    }
+
+    /// Adds what the programs start and read in turn, and nobody names.
+    fn examine(&mut self) -> Result<(), VmError> {
+        let mut examined = BTreeSet::new();
+        while let Some(path) = self.started.pop_first() {
+            if !examined.insert(path.clone()) {
+                continue;
+            }
+            if let Some(lines) = shell_script(&self.source(&path)) {
+                self.started_in(&lines)?;
+            } else if self.given.is_none() && self.userland.is_none() && is_systems(&path) {
+                self.add_own_files(&path);
+            }
+        }
+        Ok(())
+    }
+
+    /// The system's programs that lines for the shell name; of files and folders none, which may be
+    /// large, and meant for another time.
+    fn started_in(&mut self, lines: &str) -> Result<(), VmError> {
+        let code = lines.lines().filter(|line| !line.trim_start().starts_with('#'));
+        for word in code.flat_map(words).collect::<BTreeSet<_>>() {
+            let is_fit =
+                |it: &PathBuf| self.is_of_userland(it) || is_systems(it) && File::open(it).is_ok();
+            self.find(word).filter(is_fit).map_or(Ok(()), |found| self.program(&found))?;
+        }
+        Ok(())
+    }
+
+    /// What the program says that it reads, as far as it can be read and there is room: the work
+    /// may do without.
+    fn add_own_files(&mut self, program: &Path) {
+        let before = (self.entries.clone(), self.programs.clone());
+        let folders = own_files::folders(program);
+        let all =
+            folders.iter().try_for_each(|folder| self.tree_without(folder, &own_files::LEFT_OUT));
+        let is_module = |path: &&PathBuf| {
+            path.extension() == Some("so".as_ref()) && folders.iter().any(|it| path.starts_with(it))
+        };
+        // They are no programs by their modes, and have libraries.
+        let modules: Vec<PathBuf> = self.entries.keys().filter(is_module).cloned().collect();
+        self.programs.extend(modules);
+        if all.is_err() || self.bytes() > MOST_BYTES {
+            (self.entries, self.programs) = before;
+        }
     }
 
     /// Where the file lies here that is a guest's `path`.
@@ -276,9 +324,7 @@ impl HostFiles {
         let is_theirs = its.is_none() || userland::machine(&mut &*head).ok().flatten() == its;
         if head.starts_with(b"\x7fELF") {
             // One that the guest can't run may be what the work reads.
-            if is_theirs && self.programs.insert(path.into()) && self.userland.is_none() {
-                self.read_by(path)?;
-            }
+            is_theirs.then(|| self.programs.insert(path.into()));
         } else if let Some(line) = head.strip_prefix(b"#!") {
             let line = String::from_utf8_lossy(line);
             let line = line.lines().next().unwrap_or_default();
@@ -287,38 +333,8 @@ impl HostFiles {
                 let found = self.users_program(word).filter(|found| found != path);
                 found.map_or(Ok(()), |found| self.program(&found))?;
             }
-            if line.split(['/', ' ']).any(|word| SHELLS.contains(&word)) {
-                self.started_by(path)?;
-            }
         }
         Ok(())
-    }
-
-    /// The programs that a shell's script names; of its files and folders none, which may be
-    /// large, and meant for another time.
-    fn started_by(&mut self, script: &Path) -> Result<(), VmError> {
-        if !self.scripts.insert(script.into()) {
-            return Ok(());
-        }
-        let mut text = Vec::new();
-        let file = File::open(self.source(script)).map_err(reading(script))?;
-        file.take(SCRIPT_BYTES_MAX).read_to_end(&mut text).map_err(reading(script))?;
-        self.named_in(&String::from_utf8_lossy(&text))
-    }
-
-    /// The programs that lines for the shell name.
-    fn named_in(&mut self, lines: &str) -> Result<(), VmError> {
-        let code = lines.lines().filter(|line| !line.trim_start().starts_with('#'));
-        for word in code.flat_map(words).collect::<BTreeSet<_>>() {
-            self.users_program(word).map_or(Ok(()), |found| self.program(&found))?;
-        }
-        Ok(())
-    }
-
-    /// What that program reads and no command names.
-    fn read_by(&mut self, program: &Path) -> Result<(), VmError> {
-        let folders = if self.given.is_none() { beside::folders(program) } else { Vec::new() };
-        folders.iter().try_for_each(|folder| self.tree_without(folder, &beside::LEFT_OUT))
     }
 
     /// A program as its user's shell would find it. A stranger's plan gets those of the system.
@@ -351,6 +367,7 @@ impl HostFiles {
                 return Err(VmError::NotGiven { path: found });
             }
         }
+        self.started.extend(users_program(&path.to_string_lossy()));
         self.tree(path)
     }
 
@@ -360,10 +377,9 @@ impl HostFiles {
         self.tree_without(path, &[])
     }
 
-    /// [`HostFiles::tree`], but for what has these names.
+    /// [`HostFiles::tree`], less the folders in it of these names.
     fn tree_without(&mut self, path: &Path, names: &[&str]) -> Result<(), VmError> {
-        let is_named = path.file_name().is_some_and(|name| names.iter().any(|it| name == *it));
-        if is_named || is_left_out(path) {
+        if is_left_out(path) {
             return Ok(());
         }
         let path = self.add(path)?;
@@ -374,6 +390,7 @@ impl HostFiles {
         for entry in entries {
             let entry = entry.map_err(reading(&path))?;
             match entry.file_type().map_err(reading(&path))? {
+                kind if kind.is_dir() && names.iter().any(|it| entry.file_name() == *it) => {}
                 kind if kind.is_dir() => self.tree_without(&entry.path(), names)?,
                 // What it leads to may be elsewhere, or nowhere.
                 kind if kind.is_symlink() => self.step(Path::new(HOST), entry.path()).map(drop)?,
@@ -603,6 +620,18 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(move |c| !is_part(c))
 }
 
+/// The text of a shell's script; nothing of another file, or one that can't be read.
+fn shell_script(path: &Path) -> Option<String> {
+    let mut text = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(SCRIPT_BYTES_MAX).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(text.strip_prefix(b"#!")?).into_owned();
+    let first = text.lines().next()?;
+    let is_one =
+        first.split(|c: char| c == '/' || c.is_whitespace()).any(|it| SHELLS.contains(&it));
+    is_one.then_some(text)
+}
+
 /// A program as its user's shell would find it, in `PATH` or where system tools are.
 fn users_program(name: &str) -> Option<PathBuf> {
     let is_file = |path: &PathBuf| {
@@ -700,31 +729,39 @@ mod tests {
     #[test]
     fn a_script_brings_what_it_starts_and_an_interpreter_its_modules() {
         let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().canonicalize().unwrap().join("script");
-        fs::create_dir(script.with_file_name("data")).unwrap();
-        let data = script.with_file_name("data").display().to_string();
-        let text = format!("#!/bin/sh\n# by tac\nrev {data} | perl -n -e 'print'\n{script:?}\n");
-        fs::write(&script, text).unwrap();
-        tool::run_words(&["chmod", "755", script.to_str().unwrap()]).unwrap();
-        let brought = |given: Option<Vec<PathBuf>>| {
+        let root = folder.path().canonicalize().unwrap();
+        let (script, data) = (root.join("script"), root.join("data"));
+        fs::create_dir(&data).unwrap();
+        let text = "#!/bin/sh\n# by tac\nrev ROOT/data | perl -n -e 'print'\nROOT/script\n";
+        fs::write(&script, text.replace("ROOT", &root.display().to_string())).unwrap();
+        // What lies among data is neither read for what it starts nor asked what it reads.
+        fs::copy("/bin/true", data.join("git")).unwrap();
+        fs::write(data.join("other"), "#!/bin/sh\nnice true\n").unwrap();
+        let paths = [&script, &data.join("other")].map(|path| path.display().to_string());
+        tool::run_words(&["chmod", "755", &paths[0], &paths[1]]).unwrap();
+        let brought = |given: Option<Vec<PathBuf>>, line: &str| {
             let mut host_files = HostFiles { given, ..HostFiles::default() };
-            let its = HostFiles::command(
-                &mut host_files,
-                &Command::Shell(script.display().to_string()),
-                false,
-            );
-            its.map(|()| host_files)
+            let line = line.replace("ROOT", &root.display().to_string());
+            host_files.command(&Command::Shell(line), false).unwrap();
+            host_files.examine().unwrap();
+            host_files
         };
-        let all = brought(None).unwrap();
-        let has =
-            |files: &HostFiles, name: &str| files.entries.keys().any(|path| path.ends_with(name));
+        let has = |host_files: &HostFiles, name: &str| {
+            host_files.entries.keys().any(|path| path.ends_with(name))
+        };
+        let all = brought(None, "ROOT/script");
         for name in ["script", "rev", "perl", "strict.pm"] {
             assert!(has(&all, name), "{name}");
         }
+        let is_module = |path: &PathBuf| path.ends_with("POSIX/POSIX.so");
+        assert!(all.programs.iter().any(is_module), "its libraries are needed");
         assert!(!has(&all, "tac"), "a comment starts nothing");
         assert!(!has(&all, "data"), "what a script names may be large");
-        let strangers = brought(Some(vec![script.clone()])).unwrap();
-        assert!(has(&strangers, "script") && !has(&strangers, "rev"), "it is not examined");
+        let read = brought(None, "ls ROOT/data");
+        assert!(has(&read, "data/git") && has(&read, "sh") && !has(&read, "nice"));
+        let strangers = brought(Some(vec![root.clone()]), "cat ROOT/script; perl x");
+        assert!(has(&strangers, "script") && has(&strangers, "rev") && has(&strangers, "perl"));
+        assert!(!has(&strangers, "strict.pm"), "no program is run for a stranger");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::tool;
 
-/// Not brought: the modules of others, which have no end, and tests.
-pub const LEFT_OUT: [&str; 3] = ["site-packages", "dist-packages", "test"];
+/// Folders that are not brought: the modules of others, which have no end, and tests.
+pub const LEFT_OUT: [&str; 4] = ["site-packages", "dist-packages", "test", "tests"];
 /// How long a program may take to say it.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -35,16 +35,20 @@ const ASKED: [(&str, &[&str]); 3] = [
 ];
 
 /// The folders of `program`, a path without links. None of one that is not known, or that can't
-/// say.
+/// say. It is run, and must be one of the system's; nobody's variables tell it what to answer.
 pub fn folders(program: &Path) -> Vec<PathBuf> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let Some((_, arguments)) = ASKED.iter().find(|(known, _)| is_named(&name, known)) else {
+    let Some((_, arguments)) = ASKED.iter().find(|(known, _)| is_known_as(&name, known)) else {
         return Vec::new();
     };
     let path = program.display().to_string();
     let argv: Vec<String> =
         [path.as_str()].iter().chain(*arguments).map(ToString::to_string).collect();
-    let answer = tool::ask(&argv, Path::new("/"), LIMIT).map(|it| it.stdout).unwrap_or_default();
+    let answer = tool::ask_where(&argv, LIMIT, |command| {
+        command.env_clear().current_dir("/");
+        Ok(())
+    });
+    let answer = answer.map(|it| it.stdout).unwrap_or_default();
     let mut folders: Vec<PathBuf> = answer
         .lines()
         .map(PathBuf::from)
@@ -56,7 +60,7 @@ pub fn folders(program: &Path) -> Vec<PathBuf> {
 }
 
 /// It is that program, perhaps with a version: `python3.11`.
-fn is_named(name: &str, known: &str) -> bool {
+fn is_known_as(name: &str, known: &str) -> bool {
     let rest = name.strip_prefix(known);
     rest.is_some_and(|rest| rest.chars().all(|c| c == '.' || c.is_ascii_digit()))
 }
@@ -73,7 +77,7 @@ mod tests {
         assert!(folders(Path::new("/bin/sh")).is_empty(), "it is not asked");
         let names =
             ["python3.11", "python3", "python3-config", "perl5.36.0", "perldoc", "git-shell"];
-        let known = |name: &&str| ASKED.iter().any(|(known, _)| is_named(name, known));
+        let known = |name: &&str| ASKED.iter().any(|(known, _)| is_known_as(name, known));
         let known: Vec<&str> = names.into_iter().filter(known).collect();
         assert_eq!(known, ["python3.11", "python3", "perl5.36.0"]);
     }
