@@ -295,8 +295,9 @@ impl HostFiles {
         let folders = own_files::folders(program);
         let all =
             folders.iter().try_for_each(|folder| self.tree_without(folder, &own_files::LEFT_OUT));
+        let real: Vec<PathBuf> = folders.iter().filter_map(|it| it.canonicalize().ok()).collect();
         let is_module = |path: &&PathBuf| {
-            path.extension() == Some("so".as_ref()) && folders.iter().any(|it| path.starts_with(it))
+            path.extension() == Some("so".as_ref()) && real.iter().any(|it| path.starts_with(it))
         };
         // They are no programs by their modes, and have libraries.
         let modules: Vec<PathBuf> = self.entries.keys().filter(is_module).cloned().collect();
@@ -753,7 +754,7 @@ mod tests {
         for name in ["script", "rev", "perl", "strict.pm"] {
             assert!(has(&all, name), "{name}");
         }
-        let is_module = |path: &PathBuf| path.ends_with("POSIX/POSIX.so");
+        let is_module = |path: &PathBuf| path.extension() == Some("so".as_ref());
         assert!(all.programs.iter().any(is_module), "its libraries are needed");
         assert!(!has(&all, "tac"), "a comment starts nothing");
         assert!(!has(&all, "data"), "what a script names may be large");
