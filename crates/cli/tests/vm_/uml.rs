@@ -252,7 +252,7 @@ fn what_scripts_start_and_interpreters_read_comes_along() {
     let work = ["--output", "lacks", "--", "sh", "-c", "$(echo ta)c /dev/null"];
     let done = started(&scene, &[&words[..], &work].concat()).wait();
     let shown: Vec<&str> = done.stdout.split_whitespace().collect();
-    assert!(shown.join(" ").contains("names, and --bring PATH brings more."), "{}", done.stdout);
+    assert!(shown.join(" ").contains("names, and --bring PATH adds others."), "{}", done.stdout);
     scene.assert_nothing_left();
 }
 

@@ -231,6 +231,10 @@ pub struct Workload {
     /// `pgbench:postgresql-15`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// Files and folders that its programs read, and no command names: guests get those that are
+    /// there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
     /// The least size of a device under test, or the least space free in a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_bytes: Option<Bytes>,

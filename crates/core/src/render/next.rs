@@ -231,8 +231,8 @@ fn failed(report: &Report) -> Option<Step> {
     let first = first.lines().next().unwrap_or_default();
     let mut text = format!("{} failed: {first}", counted(failures, "trial"));
     if report.failed_all().is_some() && report.failures().all(|it| may_miss_files(report, it)) {
-        text += ". If a file is missing: a virtual machine has of this machine what the work \
-                 names, and --bring PATH brings more.";
+        text += ". If a file is missing there: a virtual machine gets the files that the work \
+                 names, and --bring PATH adds others.";
     }
     Some(Step { text, command: Vec::new() })
 }
@@ -390,7 +390,7 @@ mod tests {
         ];
         for (place, step, error, is_told) in all {
             let said = says(place, &failed(step, error));
-            assert_eq!(said.ends_with(" --bring PATH brings more."), is_told, "{said}");
+            assert_eq!(said.ends_with(" --bring PATH adds others."), is_told, "{said}");
         }
     }
 

@@ -67,7 +67,9 @@ pub struct HostFiles {
     entries: BTreeMap<PathBuf, Entry>,
     /// Programs whose libraries are not looked for yet.
     programs: BTreeSet<PathBuf>,
-    /// Programs that the trials start, and nobody has asked yet what these start and read.
+    /// Programs that are there with their interpreters.
+    runnable: BTreeSet<PathBuf>,
+    /// Programs that the trials start, and of which is not known yet what they start and read.
     started: BTreeSet<PathBuf>,
     /// Where programs and their libraries are from, if not from the host.
     userland: Option<Userland>,
@@ -121,9 +123,9 @@ impl HostFiles {
             let programs = kind.programs.iter().chain(&["wipefs"]);
             programs.into_iter().try_for_each(|program| host_files.system_program(program))?;
         }
-        // Those of the command line are there; a plan names those of several distributions.
-        let brought = plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new);
-        brought.filter(|it| it.exists()).try_for_each(|path| host_files.tree(path))?;
+        for path in plan.vm.iter().flat_map(|vm| &vm.bring).map(Path::new) {
+            host_files.tree(path)?;
+        }
         let environments = plan.workloads.iter().map(|it| &it.environment);
         let environments = environments.chain(plan.contenders.iter().map(|it| &it.environment));
         for value in environments.flat_map(|it| it.values()) {
@@ -144,6 +146,8 @@ impl HostFiles {
             files.iter().flatten().try_for_each(|path| host_files.named(Path::new(path)))?;
         }
         host_files.examine()?;
+        let reads = plan.workloads.iter().flat_map(|it| &it.reads).map(PathBuf::from);
+        host_files.add_if_there(&reads.collect::<Vec<_>>());
         host_files.libraries()?;
         let bytes = host_files.bytes();
         if bytes > MOST_BYTES { Err(VmError::HostFiles { bytes }) } else { Ok(host_files) }
@@ -254,23 +258,38 @@ impl HostFiles {
     }
 
     fn program(&mut self, path: &Path) -> Result<(), VmError> {
-        let path = self.add_program(path)?;
-        self.with_interpreter(&path)?;
+        let path = self.runnable(path)?;
         self.started.insert(path);
         Ok(())
     }
 
-    /// Adds what the programs start and read in turn, and nobody names.
+    /// A program with what it can't run without; returns its path without links.
+    fn runnable(&mut self, path: &Path) -> Result<PathBuf, VmError> {
+        let path = self.add_program(path)?;
+        if self.runnable.insert(path.clone()) {
+            self.with_interpreter(&path)?;
+        }
+        Ok(path)
+    }
+
+    /// Adds what the programs that the trials start do start and read in turn, and nobody names.
     fn examine(&mut self) -> Result<(), VmError> {
         let mut examined = BTreeSet::new();
         while let Some(path) = self.started.pop_first() {
             if !examined.insert(path.clone()) {
                 continue;
             }
-            if let Some(lines) = shell_script(&self.source(&path)) {
+            let Some((first, lines)) = script(&self.source(&path)) else { continue };
+            let interpreter = first.split_whitespace().filter_map(|word| self.users_program(word));
+            self.started.extend(interpreter.collect::<Vec<_>>());
+            if first.split(|c: char| c == '/' || c.is_whitespace()).any(|it| SHELLS.contains(&it)) {
                 self.started_in(&lines)?;
-            } else if self.given.is_none() && self.userland.is_none() && is_systems(&path) {
-                self.add_own_files(&path);
+            }
+        }
+        // No program is run for a stranger, and none of the host's reads what is in another guest.
+        if self.given.is_none() && self.userland.is_none() {
+            for program in examined.iter().filter(|path| is_systems(path)) {
+                self.add_own_files(program);
             }
         }
         Ok(())
@@ -288,22 +307,46 @@ impl HostFiles {
         Ok(())
     }
 
-    /// What the program says that it reads, as far as it can be read and there is room: the work
-    /// may do without.
+    /// What the program says that it reads.
     fn add_own_files(&mut self, program: &Path) {
-        let before = (self.entries.clone(), self.programs.clone());
         let folders = own_files::folders(program);
-        let all =
-            folders.iter().try_for_each(|folder| self.tree_without(folder, &own_files::LEFT_OUT));
+        self.add_if_room(&folders, &own_files::LEFT_OUT);
         let real: Vec<PathBuf> = folders.iter().filter_map(|it| it.canonicalize().ok()).collect();
         let is_module = |path: &&PathBuf| {
             path.extension() == Some("so".as_ref()) && real.iter().any(|it| path.starts_with(it))
         };
         // They are no programs by their modes, and have libraries.
-        let modules: Vec<PathBuf> = self.entries.keys().filter(is_module).cloned().collect();
+        let modules: Vec<PathBuf> = match real.as_slice() {
+            [] => Vec::new(),
+            _ => self.entries.keys().filter(is_module).cloned().collect(),
+        };
         self.programs.extend(modules);
-        if all.is_err() || self.bytes() > MOST_BYTES {
-            (self.entries, self.programs) = before;
+    }
+
+    /// What programs of the work read, of what the plan says: that which is there, and which a
+    /// stranger's plan was given.
+    fn add_if_there(&mut self, paths: &[PathBuf]) {
+        let is_allowed = |path: &&PathBuf| {
+            let found = path.canonicalize();
+            found.is_ok_and(|found| match &self.given {
+                None => self.userland.is_none(),
+                Some(given) => given.iter().any(|it| found.starts_with(it)),
+            })
+        };
+        let paths: Vec<PathBuf> = paths.iter().filter(is_allowed).cloned().collect();
+        self.add_if_room(&paths, &[]);
+    }
+
+    /// Adds these, less the folders of these names, if all can be read and half of a guest's room
+    /// stays for the rest; the work may do without.
+    fn add_if_room(&mut self, paths: &[PathBuf], less: &[&str]) {
+        if paths.is_empty() {
+            return;
+        }
+        let before = (self.entries.clone(), self.programs.clone(), self.runnable.clone());
+        let all = paths.iter().try_for_each(|path| self.tree_without(path, less));
+        if all.is_err() || self.bytes() > MOST_BYTES / 2 {
+            (self.entries, self.programs, self.runnable) = before;
         }
     }
 
@@ -332,7 +375,7 @@ impl HostFiles {
             // `/usr/bin/env python3` is two programs.
             for word in line.split_whitespace() {
                 let found = self.users_program(word).filter(|found| found != path);
-                found.map_or(Ok(()), |found| self.program(&found))?;
+                found.map_or(Ok(()), |found| self.runnable(&found).map(drop))?;
             }
         }
         Ok(())
@@ -368,7 +411,8 @@ impl HostFiles {
                 return Err(VmError::NotGiven { path: found });
             }
         }
-        self.started.extend(users_program(&path.to_string_lossy()));
+        let started = users_program(&path.to_string_lossy());
+        self.started.extend(started.and_then(|it| it.canonicalize().ok()));
         self.tree(path)
     }
 
@@ -621,16 +665,16 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(move |c| !is_part(c))
 }
 
-/// The text of a shell's script; nothing of another file, or one that can't be read.
-fn shell_script(path: &Path) -> Option<String> {
+/// The first line of a script, less its mark, and all of it; nothing of another file, or of one
+/// that can't be read.
+fn script(path: &Path) -> Option<(String, String)> {
     let mut text = Vec::new();
-    let file = File::open(path).ok()?;
+    let mut file = File::open(path).ok()?;
+    let mut mark = [0; 2];
+    file.read_exact(&mut mark).ok().filter(|()| mark == *b"#!")?;
     file.take(SCRIPT_BYTES_MAX).read_to_end(&mut text).ok()?;
-    let text = String::from_utf8_lossy(text.strip_prefix(b"#!")?).into_owned();
-    let first = text.lines().next()?;
-    let is_one =
-        first.split(|c: char| c == '/' || c.is_whitespace()).any(|it| SHELLS.contains(&it));
-    is_one.then_some(text)
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Some((text.lines().next()?.to_string(), text))
 }
 
 /// A program as its user's shell would find it, in `PATH` or where system tools are.
@@ -735,11 +779,17 @@ mod tests {
         fs::create_dir(&data).unwrap();
         let text = "#!/bin/sh\n# by tac\nrev ROOT/data | perl -n -e 'print'\nROOT/script\n";
         fs::write(&script, text.replace("ROOT", &root.display().to_string())).unwrap();
-        // What lies among data is neither read for what it starts nor asked what it reads.
-        fs::copy("/bin/true", data.join("git")).unwrap();
-        fs::write(data.join("other"), "#!/bin/sh\nnice true\n").unwrap();
-        let paths = [&script, &data.join("other")].map(|path| path.display().to_string());
-        tool::run_words(&["chmod", "755", &paths[0], &paths[1]]).unwrap();
+        // What lies among data is neither read for what it starts nor asked what it reads; two that
+        // are each other's interpreters end, too.
+        let mark = root.join("asked").display().to_string();
+        fs::write(data.join("git"), format!("#!/bin/sh\nnice touch {mark}\n")).unwrap();
+        for (one, other) in [("one", "other"), ("other", "one")] {
+            fs::write(data.join(one), format!("#!{}/{other}\n", data.display())).unwrap();
+        }
+        let all = [&script, &data.join("git"), &data.join("one"), &data.join("other")];
+        let mut chmod = vec!["chmod".to_string(), "755".into()];
+        chmod.extend(all.map(|path| path.display().to_string()));
+        tool::run_words(&chmod.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         let brought = |given: Option<Vec<PathBuf>>, line: &str| {
             let mut host_files = HostFiles { given, ..HostFiles::default() };
             let line = line.replace("ROOT", &root.display().to_string());
@@ -747,22 +797,40 @@ mod tests {
             host_files.examine().unwrap();
             host_files
         };
-        let has = |host_files: &HostFiles, name: &str| {
-            host_files.entries.keys().any(|path| path.ends_with(name))
+        let program = |host_files: &HostFiles, name: &str| {
+            let path = tool::find(name).unwrap();
+            host_files.entries.contains_key(&path)
+        };
+        let has_modules = |host_files: &HostFiles| {
+            host_files.entries.keys().any(|path| path.ends_with("strict.pm"))
         };
         let all = brought(None, "ROOT/script");
-        for name in ["script", "rev", "perl", "strict.pm"] {
-            assert!(has(&all, name), "{name}");
-        }
+        assert!(all.entries.contains_key(&script) && program(&all, "rev") && program(&all, "perl"));
         let is_module = |path: &PathBuf| path.extension() == Some("so".as_ref());
-        assert!(all.programs.iter().any(is_module), "its libraries are needed");
-        assert!(!has(&all, "tac"), "a comment starts nothing");
-        assert!(!has(&all, "data"), "what a script names may be large");
+        assert!(has_modules(&all) && all.programs.iter().any(is_module), "with its libraries");
+        assert!(!program(&all, "tac"), "a comment starts nothing");
+        assert!(!all.entries.contains_key(&data), "what a script names may be large");
         let read = brought(None, "ls ROOT/data");
-        assert!(has(&read, "data/git") && has(&read, "sh") && !has(&read, "nice"));
+        assert!(read.entries.contains_key(&data.join("git")) && program(&read, "sh"));
+        assert!(!program(&read, "nice") && !root.join("asked").exists(), "it is data");
         let strangers = brought(Some(vec![root.clone()]), "cat ROOT/script; perl x");
-        assert!(has(&strangers, "script") && has(&strangers, "rev") && has(&strangers, "perl"));
-        assert!(!has(&strangers, "strict.pm"), "no program is run for a stranger");
+        assert!(program(&strangers, "rev") && program(&strangers, "perl"));
+        assert!(!has_modules(&strangers), "no program is run for a stranger");
+    }
+
+    #[test]
+    fn what_programs_read_is_brought_where_it_is_there_and_a_stranger_was_given_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::write(root.join("file"), "x").unwrap();
+        let reads = [root.join("file"), root.join("gone")];
+        let has = |given: Option<PathBuf>| {
+            let given = given.map(|path| vec![path]);
+            let mut host_files = HostFiles { given, ..HostFiles::default() };
+            host_files.add_if_there(&reads);
+            host_files.entries.contains_key(&reads[0])
+        };
+        assert!(has(None) && has(Some(root.clone())) && !has(Some(root.join("gone"))));
     }
 
     #[test]
