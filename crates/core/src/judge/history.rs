@@ -203,7 +203,6 @@ impl<'a> Bench<'a> {
 
     fn identity(&self, contender: &str) -> Identity {
         let plan = self.side.plan;
-        let unjudged = Workload { primary: Vec::new(), ..self.workload.clone() };
         let settings = [contender, plan.reference()].map(|name| text(&plan.contender(name)));
         // Where image files lie is a fact of the machine, and told with a shift.
         let bed = Bed { dir: None, ..plan.bed.clone() };
@@ -211,7 +210,8 @@ impl<'a> Bench<'a> {
         let counted = cpu_by(self.side.records, &self.workload.name, self.metric);
         let counted = counted.map_or(String::new(), |by| by.to_string());
         let limits = text(&plan.limits_counted(self.side.records));
-        let terms = [text(&unjudged), text(&bed), limits, place, self.metric.into(), counted];
+        let terms =
+            [text(&self.workload.alone()), text(&bed), limits, place, self.metric.into(), counted];
         Identity(terms.into_iter().chain(settings).collect())
     }
 }

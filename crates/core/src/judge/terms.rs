@@ -191,11 +191,11 @@ fn rotation(records: &[Record]) -> Option<&'static str> {
     Some(if rotational { "it does" } else { "it does not" })
 }
 
-/// What the workload of one name is in each of the runs that have it, without its judged figures.
+/// What the workload of one name does in each of the runs that have it.
 pub(super) fn of_work(works: &[Option<&Workload>]) -> Vec<Term> {
     let name = works.iter().flatten().next().map_or("", |work| &work.name);
-    let unjudged = |work: &Workload| values(&Workload { primary: Vec::new(), ..work.clone() });
-    key_by_key(name, &works.iter().map(|work| work.map(unjudged)).collect::<Vec<_>>())
+    let alone = |work: &Workload| values(&work.alone());
+    key_by_key(name, &works.iter().map(|work| work.map(alone)).collect::<Vec<_>>())
 }
 
 /// What the settings of a contender are in each of the runs that hold it.

@@ -471,8 +471,13 @@ impl Plan {
 impl Workload {
     /// It is the same work, though perhaps another figure of it is judged.
     pub fn is_same_work(&self, other: &Workload) -> bool {
-        let unjudged = |it: &Workload| Workload { primary: Vec::new(), ..it.clone() };
-        unjudged(self) == unjudged(other)
+        self.alone() == other.alone()
+    }
+
+    /// What is done, without what is judged of it and what must be there for it.
+    pub fn alone(&self) -> Workload {
+        let (primary, needs, reads) = Default::default();
+        Workload { primary, needs, reads, ..self.clone() }
     }
 }
 

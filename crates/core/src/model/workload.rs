@@ -231,8 +231,8 @@ pub struct Workload {
     /// `pgbench:postgresql-15`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// Files and folders that its programs read, and no command names: guests get those that are
-    /// there.
+    /// Paths of files and folders that its programs read, and that no command names: guests get
+    /// those that are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
     /// The least size of a device under test, or the least space free in a directory.
@@ -404,6 +404,9 @@ impl Workload {
         self.check_map(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         self.check_network(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
         self.check_figures(work).map_err(|wrong| format!("workload {name:?} {wrong}"))?;
+        if let Some(path) = self.reads.iter().find(|path| !path.starts_with('/')) {
+            return Err(format!("workload {name:?} reads {path:?}: give a path from / on"));
+        }
         Ok(work)
     }
 

@@ -271,7 +271,7 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
     let workload = &trial.workload;
     let mut texts: Vec<String> = workload.commands().flat_map(Command::argv).collect();
     texts.extend(workload.work().map(|work| engine(work).files()).unwrap_or_default());
-    texts.extend(environment.values().chain(&workload.needs).cloned());
+    texts.extend(environment.values().chain(&workload.needs).chain(&workload.reads).cloned());
     texts.extend(std::env::var("PATH"));
     let folder = std::env::current_dir().map(|folder| folder.display().to_string());
     let named = texts.iter().chain(&folder).flat_map(|text| paths_in(text)).collect();

@@ -147,7 +147,7 @@ impl HostFiles {
         }
         host_files.examine()?;
         let reads = plan.workloads.iter().flat_map(|it| &it.reads).map(PathBuf::from);
-        host_files.add_if_there(&reads.collect::<Vec<_>>());
+        host_files.add_if_there(&reads.collect::<BTreeSet<_>>());
         host_files.libraries()?;
         let bytes = host_files.bytes();
         if bytes > MOST_BYTES { Err(VmError::HostFiles { bytes }) } else { Ok(host_files) }
@@ -280,8 +280,9 @@ impl HostFiles {
                 continue;
             }
             let Some((first, lines)) = script(&self.source(&path)) else { continue };
-            let interpreter = first.split_whitespace().filter_map(|word| self.users_program(word));
-            self.started.extend(interpreter.collect::<Vec<_>>());
+            for word in first.split_whitespace() {
+                self.users_program(word).map_or(Ok(()), |found| self.program(&found))?;
+            }
             if first.split(|c: char| c == '/' || c.is_whitespace()).any(|it| SHELLS.contains(&it)) {
                 self.started_in(&lines)?;
             }
@@ -323,28 +324,29 @@ impl HostFiles {
         self.programs.extend(modules);
     }
 
-    /// What programs of the work read, of what the plan says: that which is there, and which a
-    /// stranger's plan was given.
-    fn add_if_there(&mut self, paths: &[PathBuf]) {
-        let is_allowed = |path: &&PathBuf| {
-            let found = path.canonicalize();
-            found.is_ok_and(|found| match &self.given {
+    /// What programs of the work read, of what the plan says: each that is there, from `/` on, and
+    /// that a stranger's plan was given.
+    fn add_if_there(&mut self, paths: &BTreeSet<PathBuf>) {
+        for path in paths.iter().filter(|path| path.is_absolute()) {
+            let Ok(found) = path.canonicalize() else { continue };
+            let is_allowed = match &self.given {
                 None => self.userland.is_none(),
                 Some(given) => given.iter().any(|it| found.starts_with(it)),
-            })
-        };
-        let paths: Vec<PathBuf> = paths.iter().filter(is_allowed).cloned().collect();
-        self.add_if_room(&paths, &[]);
+            };
+            if is_allowed {
+                self.add_if_room(&[path], &[]);
+            }
+        }
     }
 
     /// Adds these, less the folders of these names, if all can be read and half of a guest's room
     /// stays for the rest; the work may do without.
-    fn add_if_room(&mut self, paths: &[PathBuf], less: &[&str]) {
+    fn add_if_room<P: AsRef<Path>>(&mut self, paths: &[P], less: &[&str]) {
         if paths.is_empty() {
             return;
         }
         let before = (self.entries.clone(), self.programs.clone(), self.runnable.clone());
-        let all = paths.iter().try_for_each(|path| self.tree_without(path, less));
+        let all = paths.iter().try_for_each(|path| self.tree_without(path.as_ref(), less));
         if all.is_err() || self.bytes() > MOST_BYTES / 2 {
             (self.entries, self.programs, self.runnable) = before;
         }
@@ -399,15 +401,17 @@ impl HostFiles {
         }
     }
 
-    /// What the plan names.
+    /// What the plan names, from `/` on. A stranger's is looked at only as far as it was given.
     fn named(&mut self, path: &Path) -> Result<(), VmError> {
+        if !path.is_absolute() || is_left_out(path) {
+            return Ok(());
+        }
         if let Some(given) = &self.given {
-            let found = path.canonicalize().map_err(reading(path))?;
             if is_systems(path) {
                 return self.program(path);
             }
-            let is_given = given.iter().any(|it| found.starts_with(it));
-            if !is_given && !is_left_out(path) {
+            let found = path.canonicalize().map_err(reading(path))?;
+            if !given.iter().any(|it| found.starts_with(it)) {
                 return Err(VmError::NotGiven { path: found });
             }
         }
@@ -827,10 +831,17 @@ mod tests {
         let has = |given: Option<PathBuf>| {
             let given = given.map(|path| vec![path]);
             let mut host_files = HostFiles { given, ..HostFiles::default() };
-            host_files.add_if_there(&reads);
+            host_files.add_if_there(&reads.iter().cloned().collect());
             host_files.entries.contains_key(&reads[0])
         };
         assert!(has(None) && has(Some(root.clone())) && !has(Some(root.join("gone"))));
+        // A path that means one file in this folder, and another one from / on.
+        let mut host_files = HostFiles { given: Some(vec!["/".into()]), ..HostFiles::default() };
+        let relative = PathBuf::from("Cargo.toml");
+        assert!(relative.is_file(), "tests run in the folder of their crate");
+        host_files.add_if_there(&[relative.clone()].into());
+        host_files.named(&relative).unwrap();
+        assert!(host_files.entries.is_empty(), "{:?}", host_files.entries);
     }
 
     #[test]
