@@ -485,6 +485,16 @@ impl Workload {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_must_be_there_for_work_and_what_is_judged_make_it_no_other() {
+        let work = Workload { name: "w".into(), operations: Some(9), ..Workload::default() };
+        let (needs, reads) = (vec!["tar".into()], vec!["/srv/tree".into()]);
+        let primary = vec!["wall_time".into()];
+        let elsewhere = Workload { needs, reads, primary, ..work.clone() };
+        assert!(work.is_same_work(&elsewhere));
+        assert!(!work.is_same_work(&Workload { operations: Some(8), ..elsewhere }));
+    }
+
     fn plan(mkfs: &str) -> Plan {
         let text = format!(
             "[[contender]]\nname = \"a\"\nfile_system = \"ext4\"\n[[contender]]\nname = \"b\"\n\
