@@ -197,8 +197,9 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
         assert!(is_zoned || waits && told.contains("completion_nsec=20000000"), "{trial:#}");
         assert_eq!(trial["disk"]["zoned"] == true, is_zoned, "{name}: {:#}", trial["disk"]);
         assert_eq!(trial["disk"]["write_cache"] == true, !is_zoned, "{name}");
-        // It is counted on the disk in memory, which needs flushes where it has a cache.
-        assert!(sample(trial, "fsync_device_write_bytes") > 0.0, "{name}");
+        // It is counted on the disk in memory, which needs flushes where it has a cache. Where it
+        // has none, F2FS returns before its write is complete, which then may not be counted yet.
+        assert!(sample(trial, "device_write_bytes") > 0.0, "{name}");
         assert_eq!(sample(trial, "fsync_device_flushes") > 0.0, !is_zoned, "{name}");
         let options = list(&trial["mounted"]["options"]);
         let is_f2fs = name.starts_with("f2fs");
