@@ -19,6 +19,7 @@ pub const PLANS: [Shipped; 18] = [
     ("hard-links", include_str!("../../../plans/hard-links.toml")),
     ("layers", include_str!("../../../plans/layers.toml")),
     ("mariadb", include_str!("../../../plans/mariadb.toml")),
+    ("nvme-schedulers", include_str!("../../../plans/nvme-schedulers.toml")),
     ("nvme-settings", include_str!("../../../plans/nvme-settings.toml")),
     ("postgresql", include_str!("../../../plans/postgresql.toml")),
     ("postgresql-zfs", include_str!("../../../plans/postgresql-zfs.toml")),

@@ -1,6 +1,7 @@
 //! Whether synced data survive a crash, on each contender: by what keeps the file system
 //! consistent, by its settings, and by its flushes.
 
+use super::audit::EARLY;
 use super::audit::mounted::{Spared, Terms, counts_flushes, not_whole};
 use crate::model::{
     Basis, Condition, DeviceTotals, Feature, Given, Plan, Record, Sync, Workload, median,
@@ -36,7 +37,12 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
         let with_writes = syncing.filter(wrote);
         with_writes.max_by(|a, b| most(a).total_cmp(&most(b))).map(String::from)
     };
-    let spared = Spared::of(plan, &terms(plan, records));
+    let terms = terms(plan, records);
+    let spared = Spared::of(plan, &terms);
+    let is_early = |place: usize| {
+        let early = terms[place].early(plan, &plan.contenders[place]);
+        early.is_some_and(|at| terms.iter().any(|it| it.awaits.get(at) == Some(&true)))
+    };
     let condition = |place: usize| {
         let name = &plan.contenders[place].name;
         let gives_up = spared.synced(place).map(Given::said);
@@ -46,6 +52,7 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
         let documented = |evidence: String| (true, Basis::Documented, evidence);
         let (met, basis, evidence) = match (gives_up, found.is_some()) {
             (Some(why), _) => (false, Basis::Documented, why),
+            _ if is_early(place) => (false, Basis::Measured, EARLY.into()),
             (None, false) => documented(untaken("no work here synced what it wrote")),
             (None, true) => match flushed(workload, flushes(name, workload), most(workload)) {
                 (Some(met), evidence) => (met, Basis::Measured, evidence),

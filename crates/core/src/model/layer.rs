@@ -34,6 +34,9 @@ impl Layer {
     /// How one types that there are none.
     pub const NONE: &str = "none";
 
+    /// Those that are disks in a guest's memory, in the place of the bed's: plain and zoned ones.
+    pub const DISKS: [&str; 2] = ["null_blk", "zoned"];
+
     /// The one by which requests take longer, and its setting for flushes.
     pub const DELAY: [&str; 2] = ["delay", "flush"];
 
@@ -45,6 +48,11 @@ impl Layer {
         let [name, both @ ..] = Layer::VDO;
         let is_off = |of| self.settings.get(of).is_some_and(|value| value == "no");
         self.name == name && !both.into_iter().all(is_off)
+    }
+
+    /// Whether it is one of [`Layer::DISKS`].
+    pub fn is_disk(&self) -> bool {
+        Layer::DISKS.contains(&self.name.as_str())
     }
 
     /// Whether it makes each flush of the disk's cache wait.

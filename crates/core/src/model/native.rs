@@ -168,6 +168,13 @@ impl FsyncOperation {
         }
     }
 
+    /// It promises that one file is durable when it returns (fsync(2), open(2);
+    /// sync_file_range(2) warns that it does not).
+    pub fn keeps_file(self) -> bool {
+        use FsyncOperation::{Rename, SyncFileRange, Syncfs};
+        !matches!(self, SyncFileRange | Rename | Syncfs)
+    }
+
     fn is_fsync(&self) -> bool {
         *self == FsyncOperation::Fsync
     }

@@ -126,6 +126,7 @@ pub(super) fn figure(metric: &str) -> String {
         "fsync_device_write_bytes" => "bytes written by an fsync",
         "fsync_device_writes" => "writes of an fsync",
         "fsync_device_flushes" => "flushes of an fsync",
+        "fsync_early_share" => "fsyncs that return early",
         "device_write_bytes_per_s" => "written to the device",
         "network_received_bits_per_s_peak" => "received at most",
         "device_bytes_per_application_byte" => "write amplification",

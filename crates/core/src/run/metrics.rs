@@ -152,7 +152,12 @@ fn own(work: Work) -> (&'static [&'static str], &'static [&'static str]) {
         ),
         Work::FsyncFiles(_) => (
             &["write", "fsync", "syncfs"],
-            &["fsync_device_writes", "fsync_device_write_bytes", "fsync_device_flushes"],
+            &[
+                "fsync_device_writes",
+                "fsync_device_write_bytes",
+                "fsync_device_flushes",
+                "fsync_early_share",
+            ],
         ),
         Work::Metadata(_) => (&["unlink", "rmdir"], &[]),
         Work::Sysbench(_) => (

@@ -33,7 +33,7 @@ const ZONE_BYTES: u64 = 16 << 20;
 const CONVENTIONAL_ZONES: u64 = 8;
 
 pub const NULL_BLK: Kind = Kind {
-    name: "null_blk",
+    name: Layer::DISKS[0],
     about: "null_blk: disks in the guest's memory, in place of the bed's",
     settings: &[(QUEUES, Value::Count), (LATENCY, Value::Time), (CACHE, Value::Mib)],
     // In the order in which they are needed.
@@ -47,7 +47,7 @@ pub const NULL_BLK: Kind = Kind {
 };
 
 pub const ZONED: Kind = Kind {
-    name: "zoned",
+    name: Layer::DISKS[1],
     about: "null_blk as host-managed zoned disks, of which each zone is written from its start",
     settings: &[
         (ZONE, Value::Zone),

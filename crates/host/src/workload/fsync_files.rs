@@ -44,6 +44,9 @@ use crate::timing::Latencies;
 /// Descriptors there are besides the files': standard ones, the probes', the directories'.
 const OTHER_DESCRIPTORS: u64 = 64;
 
+/// Requests under way: where there seem to be more, the kernel has counted below zero.
+const IN_FLIGHT: Range<u64> = 1..1 << 31;
+
 /// What the name of a file begins with that was not laid out.
 const FRESH: char = 'n';
 
@@ -224,6 +227,7 @@ fn prepare(
             open: Vec::with_capacity(files.files as usize),
             counters,
             counted: DeviceTotals::default(),
+            early: 0,
             writes: Latencies::new(),
             fsyncs: Latencies::new(),
             syncs: Latencies::new(),
@@ -328,6 +332,8 @@ struct Operator {
     counters: Option<DeviceReader>,
     /// What the devices did during the fsyncs.
     counted: DeviceTotals,
+    /// After how many fsyncs they had requests under way.
+    early: u64,
     writes: Latencies,
     fsyncs: Latencies,
     syncs: Latencies,
@@ -421,6 +427,7 @@ impl Operator {
         self.fsyncs.record(end_ns - start_ns);
         if let (Some(before), Some(after)) = (before, after) {
             let done = after.since(&before).totals;
+            self.early += u64::from(IN_FLIGHT.contains(&after.in_flight));
             self.counted.writes += done.writes;
             self.counted.write_bytes += done.write_bytes;
             if let Some(flushes) = done.flushes {
@@ -443,6 +450,9 @@ impl Operator {
         ];
         let flushes = self.counted.flushes;
         samples.extend(flushes.map(|all| each("fsync_device_flushes", all, Unit::Count)));
+        if self.operation.keeps_file() {
+            samples.push(each("fsync_early_share", self.early, Unit::Ratio));
+        }
         samples
     }
 }

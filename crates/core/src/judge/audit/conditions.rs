@@ -47,6 +47,7 @@ pub fn findings(plan: &Plan, said: &Said, trials: &Trials) -> Vec<Finding> {
     let spared = Spared::of(plan, said.of_contenders);
     findings.extend(unequal_durability(plan, said, &spared));
     findings.extend(unflushed(plan, said, &spared));
+    findings.extend(early(plan, said, &spared));
     findings.extend(damaged(plan, &spared));
     findings.extend(less_redundant(plan, &spared));
     findings.extend(each().filter_map(|(it, terms)| stand_in(it, terms)));
@@ -159,6 +160,10 @@ pub enum Promise {
     Itself,
 }
 
+/// What is said of a contender whose fsyncs don't wait for the disk.
+pub const EARLY: &str = "fsync returned while the disk had requests under way: what it promised to \
+                         keep may be lost with the power";
+
 /// A19 of each contender by itself, as if others gave nothing up.
 pub fn own_terms(plan: &Plan, terms: &[Terms]) -> Vec<(Promise, Finding)> {
     let spared = Spared::of(plan, terms);
@@ -171,10 +176,14 @@ pub fn own_terms(plan: &Plan, terms: &[Terms]) -> Vec<(Promise, Finding)> {
             let evidence = "no flush at fsync: what the disk's cache holds is lost with the power";
             is_silent.then(|| of_terms(contender, evidence.into(), SILENT_ADVICE))
         };
+        let early = || {
+            let is_early = terms[place].early(plan, contender).is_some();
+            is_early.then(|| of_terms(contender, EARLY.into(), EARLY_ADVICE))
+        };
         let whole = not_whole(plan, &spared, place);
         let redundant = spared.first(place, &[Loses::Disk, Loses::Copy]);
         [
-            (Promise::Synced, synced.or_else(unflushed)),
+            (Promise::Synced, synced.or_else(unflushed).or_else(early)),
             (Promise::Whole, whole.map(|why| of_terms(contender, why, WHOLE_ADVICE))),
             (
                 Promise::Redundant,
@@ -189,6 +198,7 @@ pub fn own_terms(plan: &Plan, terms: &[Terms]) -> Vec<(Promise, Finding)> {
 
 const SILENT_ADVICE: &str = "don't rely on its fsync or count the speed it gains, unless the \
                              disk's cache survives a power failure";
+const EARLY_ADVICE: &str = "don't rely on its fsync, or count the speed it gains";
 const WHOLE_ADVICE: &str = "use it only where a full check after a crash, and losing files \
                             written long before, are acceptable";
 const REDUNDANT_ADVICE: &str = "don't count the speed it gains, unless losing data with a failed \
@@ -198,8 +208,9 @@ const REDUNDANT_ADVICE: &str = "don't count the speed it gains, unless losing da
 fn unequal_durability(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
     let each = || plan.contenders.iter().enumerate().zip(said.of_contenders);
     // Nor does one whose fsyncs were seen to flush nothing, though no setting spares them that.
-    let keeps = |((place, _), terms): &((usize, _), &Terms)| {
-        spared.synced(*place).is_none() && terms.flushes != Some(false)
+    let keeps = |((place, contender), terms): &((usize, &Contender), &Terms)| {
+        let is_silent = terms.flushes == Some(false);
+        spared.synced(*place).is_none() && !is_silent && terms.early(plan, contender).is_none()
     };
     let Some(((_, keeping), _)) = each().find(keeps) else {
         return Vec::new();
@@ -230,6 +241,20 @@ fn unflushed(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
         of_terms(contender, evidence, SILENT_ADVICE)
     };
     each().filter(is_silent).map(finding).collect()
+}
+
+/// A19: fsyncs that return before the disk has done what they gave it, as others' don't.
+fn early(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
+    let each = || plan.contenders.iter().enumerate().zip(said.of_contenders);
+    let keeping = || each().filter(|((place, _), _)| spared.synced(*place).is_none());
+    let finding = |((_, contender), terms): ((usize, &Contender), &Terms)| {
+        let workload = terms.early(plan, contender)?;
+        let waits = |terms: &Terms| terms.awaits.get(workload) == Some(&true);
+        let ((_, waiting), _) = keeping().find(|(_, terms)| waits(terms))?;
+        let evidence = format!("{EARLY}; not so with {}", waiting.name);
+        Some(of_terms(contender, evidence, EARLY_ADVICE))
+    };
+    keeping().filter_map(finding).collect()
 }
 
 /// A19: contenders that a crash can damage, against those that it leaves whole.
@@ -325,7 +350,7 @@ mod tests {
     use super::*;
     use crate::judge::audit::Audited;
     use crate::judge::testing::{plan, record};
-    use crate::model::{Disk, Guest, Mounted, Partition, Record, Sample, Unit};
+    use crate::model::{BedKind, Disk, Guest, Mounted, Partition, Record, Sample, Unit};
 
     fn with(workload: &str, mount: &str) -> Plan {
         plan(&format!(
@@ -434,6 +459,32 @@ mod tests {
         assert!(found[0].evidence.contains("no flush at fsync, where a sends some"));
         assert_eq!(of(1.0, true), []);
         assert_eq!(of(0.0, false), [], "there is nothing to flush");
+    }
+
+    #[test]
+    fn an_fsync_that_returns_before_the_disk_is_done_is_told() {
+        let found = |b: [f64; 4], words: &str| {
+            let mut plan = with("fsync_files = {}", "");
+            match words {
+                "directory" => plan.bed.kind = BedKind::Directory,
+                layers => plan.contenders[1].layers = Layer::parse_stack(layers).unwrap(),
+            }
+            let mut all = rounds(4);
+            for record in &mut all {
+                let its = b[record.key.round as usize % b.len()];
+                let value = if record.key.contender == "b" { its } else { 0.0 };
+                record.samples.push(Sample::lower("fsync_early_share", value, Unit::Ratio));
+            }
+            let found = findings(&plan, &all);
+            found.into_iter().filter(|it| it.audit == Audit::A19).collect::<Vec<_>>()
+        };
+        let early = found([0.55, 1.0, 0.75, 1.0], "none");
+        assert_eq!((early.len(), early[0].contender.as_deref()), (1, Some("b")));
+        assert!(early[0].evidence.ends_with("lost with the power; not so with a"), "{early:#?}");
+        assert_eq!(found([1.0; 4], "zoned").len(), 1, "it is a disk");
+        assert_eq!(found([1.0; 4], "bcache"), [], "it may write back what it keeps");
+        assert_eq!(found([1.0; 4], "directory"), [], "others use that disk");
+        assert_eq!(found([1.0, 1.0, 0.5, 1.0], "none"), [], "somebody else's, perhaps");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The terms of a trial by its record: how it was mounted and partitioned, and on which kernel.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Contender, Disk, Given, Guest, Loses, Mounted, Plan, Probed, Record};
+use crate::model::{
+    BedKind, Contender, Disk, Given, Guest, Layer, Loses, Mounted, Plan, Probed, Record,
+};
 
 /// The trial's kernel counts flushes.
 pub fn counts_flushes(record: &Record) -> bool {
@@ -17,6 +19,13 @@ fn flushes(record: &Record) -> Option<bool> {
     Some(sample.value > 0.0)
 }
 
+/// Whether the trial's fsyncs returned when the devices had nothing more under way, or half of them
+/// at least: others may use the disk, too.
+fn awaits(record: &Record) -> Option<bool> {
+    const MOST: f64 = 0.5;
+    Some(record.sample("fsync_early_share")?.value <= MOST)
+}
+
 /// What the records of a contender say of its terms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Terms {
@@ -27,6 +36,9 @@ pub struct Terms {
     /// Whether any fsync sent a flush to a disk whose cache is lost with the power; `None` where
     /// that was not counted, or the disk has no such cache.
     pub flushes: Option<bool>,
+    /// By the workload, where that was counted: whether its fsyncs waited in any trial until the
+    /// devices had done what they were given.
+    pub awaits: BTreeMap<String, bool>,
     /// Whether the disk says that it has such a cache, where it says anything.
     pub has_cache: Option<bool>,
     /// Options that were asked for and that the kernel does not show.
@@ -59,6 +71,10 @@ impl Terms {
             given_up: mounted.clone().flat_map(options).collect(),
             is_zfs_fuse: record.mounted.as_ref().is_some_and(|it| it.file_system == "fuse.zfs"),
             flushes: flushes(record),
+            awaits: awaits(record)
+                .map(|it| (record.key.workload.clone(), it))
+                .into_iter()
+                .collect(),
             has_cache: record.disk.as_ref().map(|disk| disk.write_cache),
             unseen: mounted.flat_map(|it| &it.unseen).cloned().collect(),
             misaligned: record
@@ -83,6 +99,9 @@ impl Terms {
             (Some(one), Some(other)) => Some(one || other),
             (one, other) => one.or(other),
         };
+        for (workload, awaits) in &later.awaits {
+            *self.awaits.entry(workload.clone()).or_default() |= *awaits;
+        }
         self.has_cache = self.has_cache.or(later.has_cache);
         self.unseen.extend(later.unseen.iter().cloned());
         self.misaligned = self.misaligned.or(later.misaligned);
@@ -100,6 +119,18 @@ impl Terms {
         if self.disk.is_none() {
             self.disk.clone_from(&later.disk);
         }
+    }
+}
+
+impl Terms {
+    /// The first workload at which fsyncs of `contender` were seen to return while the disk still
+    /// had something under way. On bed `directory` that may be anybody's; and what a layer does
+    /// afterwards, such as a cache that writes back, is no matter of an fsync.
+    pub fn early(&self, plan: &Plan, contender: &Contender) -> Option<&str> {
+        let is_own = plan.bed.kind != BedKind::Directory;
+        let is_own = is_own && contender.layers.iter().all(Layer::is_disk);
+        let (workload, _) = self.awaits.iter().find(|(_, awaits)| is_own && !**awaits)?;
+        Some(workload)
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Anatomy {
     pub operations: u64,
     /// How many are not, because events were lost: they count for nothing else.
     pub partial: u64,
+    /// How many returned before what they wrote was durable ([`Operation::is_early`]).
+    pub early: u64,
     rows: BTreeMap<Row, BTreeMap<u64, u64>>,
     latencies_ns: Vec<u64>,
     layers: [Quantiles; 4],
@@ -54,6 +56,7 @@ impl Anatomy {
             return;
         }
         self.operations += 1;
+        self.early += u64::from(operation.is_early());
         self.latencies_ns.push(operation.latency_ns());
         let layers_ns = operation.layers_ns();
         self.layers.iter_mut().zip(layers_ns).for_each(|(times, time_ns)| times.take(time_ns));
@@ -147,6 +150,8 @@ pub struct Traced {
     pub stages: Stages,
     /// What was measured.
     pub operation: FsyncOperation,
+    /// Each of them promises that its file is durable, and the disks are the run's own.
+    pub promises: bool,
     /// Their fsyncs, or whatever was measured.
     pub fsyncs: Anatomy,
     /// Events that the kernel had no room for.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Entry, Kind, Op};
 
 /// One operation in full.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operation {
     /// The file.
     pub inode: u64,

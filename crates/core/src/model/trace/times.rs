@@ -44,6 +44,30 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// It returned before a write that somebody waits for was durable: the write was under way when
+    /// it returned; or it was asked for before the device's last flush, and under way when the
+    /// device was given that, which covers writes that are complete
+    /// (Documentation/block/writeback_cache_control.rst, "Explicit cache flushes"). Whose write it
+    /// is is unknown: what others wait for at the same time counts, too.
+    pub fn is_early(&self) -> bool {
+        let is_late = |it: &Entry, submit_ns: u64| {
+            let is_flush = |of: &&Entry| of.op == Op::Flush && of.device == it.device;
+            let flushes = self.entries.iter().filter(is_flush);
+            let flushed_ns = flushes.filter_map(|of| of.issue_ns).max();
+            let covers = |at_ns: &u64| !it.flags.fua && submit_ns < *at_ns;
+            let until_ns = flushed_ns.filter(covers).unwrap_or(self.end_ns);
+            it.complete_ns.is_some_and(|end_ns| end_ns > until_ns)
+        };
+        let is_early = |it: &Entry| {
+            let is_awaited = it.op == Op::Write && (it.flags.sync || it.asked.sync);
+            let submit_ns = it.submit_ns.filter(|at_ns| is_awaited && *at_ns >= self.begin_ns);
+            submit_ns.is_some_and(|submit_ns| is_late(it, submit_ns))
+        };
+        self.entries.iter().any(is_early)
+    }
+}
+
 /// How much time lies within any of the spans.
 fn covered_ns(mut spans: Vec<(u64, u64)>) -> u64 {
     spans.sort_unstable();
@@ -128,5 +152,32 @@ mod tests {
             stages.iter().map(|(op, at, it)| (op, at, it.count(), it.largest)).collect();
         let [waiting, device] = [Stage::Waiting, Stage::Device];
         assert_eq!(told, [(Op::Flush, waiting, 1, 20), (Op::Flush, device, 2, 70)]);
+    }
+
+    #[test]
+    fn what_is_under_way_at_its_end_or_at_its_last_flush_is_too_late() {
+        let write = |submit_ns: u64, complete_ns, words: &str| {
+            let text = format!(r#"{{"op":"write","sectors":8,"flags":{{{words}}}}}"#);
+            let write: Entry = serde_json::from_str(&text).unwrap();
+            let submit_ns = Some(submit_ns);
+            Entry { submit_ns, issue_ns: submit_ns, complete_ns: Some(complete_ns), ..write }
+        };
+        let is_early = |entries: &[Entry]| {
+            let entries = entries.to_vec();
+            Operation { begin_ns: 10, end_ns: 50, entries, ..Operation::default() }.is_early()
+        };
+        let sync = r#""sync":true"#;
+        assert!(is_early(&[write(12, 51, sync)]) && !is_early(&[write(12, 50, sync)]));
+        assert!(!is_early(&[write(12, 51, "")]), "nobody waits for it");
+        assert!(!is_early(&[write(9, 51, sync)]), "it belongs to something else");
+        let flush = entry(30, 30, 40);
+        assert!(is_early(&[write(12, 31, sync), flush.clone()]), "the flush may not cover it");
+        assert!(!is_early(&[write(12, 30, sync), flush.clone()]));
+        let elsewhere = Entry { device: 1, ..flush.clone() };
+        assert!(!is_early(&[write(12, 31, sync), elsewhere]), "another device's");
+        let fua = r#""sync":true,"fua":true"#;
+        assert!(!is_early(&[write(12, 45, fua), flush.clone()]), "it is durable when complete");
+        assert!(is_early(&[write(12, 55, fua), flush.clone()]));
+        assert!(!is_early(&[write(35, 45, sync), flush]), "a copy of what is durable already");
     }
 }

@@ -75,6 +75,7 @@ pub(super) fn one(traced: &Traced) -> String {
     for doubt in doubts(traced) {
         text += &lines(&doubt, 2);
     }
+    text += &too_early(traced).map_or_else(String::new, |it| lines(&it, 2));
     if fsyncs.operations > 0 {
         text += &format!("\n{}", table(fsyncs, noun));
     }
@@ -114,6 +115,19 @@ fn doubts(traced: &Traced) -> Vec<String> {
         doubts.push(format!("What the blocks are is unknown: {why}."));
     }
     doubts
+}
+
+/// What is said of operations that returned before what they had promised was true.
+fn too_early(traced: &Traced) -> Option<String> {
+    let Anatomy { early, operations, .. } = traced.fsyncs;
+    (traced.promises && early > 0).then(|| {
+        format!(
+            "Of {}, {early} returned too early: a write was still under way when it returned, or \
+             when the device was told to flush its cache. What was promised may be lost with the \
+             power.",
+            counted(operations as usize, noun(traced))
+        )
+    })
 }
 
 /// How they differ: what most of them have, how many these are, and the extremes.
@@ -228,6 +242,20 @@ pub(in crate::render) mod tests {
             entries: entries.map(|text| serde_json::from_str::<Entry>(text).unwrap()).into(),
             is_whole: true,
         }
+    }
+
+    #[test]
+    fn fsyncs_that_did_not_wait_are_told() {
+        let mut early = Operation { end_ns: 40_000, ..example() };
+        early.entries.truncate(1);
+        early.entries[0].flags.sync = true;
+        let mut fsyncs = Anatomy::default();
+        [early, example()].into_iter().for_each(|it| fsyncs.take(it));
+        let shown = |promises| {
+            one(&Traced { fsyncs: fsyncs.clone(), promises, ..Traced::default() })
+        };
+        assert!(shown(true).contains("\n  Of 2 fsyncs, 1 returned too early: a write"));
+        assert!(!shown(false).contains("early"), "somebody else's, perhaps");
     }
 
     #[test]

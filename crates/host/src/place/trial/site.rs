@@ -305,8 +305,31 @@ pub fn ground(trial: &Trial, environment: &BTreeMap<String, String>) -> Ground {
     }
 }
 
-/// The absolute paths that a text may hold.
+/// The absolute paths that a text may hold: words, and what quotes, equals signs and colons part,
+/// which may have blanks in it.
 fn paths_in(text: &str) -> impl Iterator<Item = PathBuf> {
-    let ends = |c: char| c.is_whitespace() || ":=,;'\"<>()&|".contains(c);
-    text.split(ends).filter(|word| word.len() > 1 && word.starts_with('/')).map(PathBuf::from)
+    let parts = |c: char| ":='\"".contains(c);
+    let ends = move |c: char| c.is_whitespace() || parts(c) || ",;<>()&|".contains(c);
+    let all = text.split(ends).chain(text.split(parts));
+    all.filter(|word| word.len() > 1 && word.starts_with('/')).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_word_or_what_is_quoted() {
+        let found = |text: &str| {
+            let all = paths_in(text).map(|it| it.display().to_string());
+            all.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(found("PATH=/usr/bin:/bin"), ["/bin", "/usr/bin"]);
+        assert_eq!(found("/home/a b/tool"), ["/home/a", "/home/a b/tool"]);
+        let quoted = found("x '/tmp/my tools/run' --file=/tmp/f;");
+        assert!(["/tmp/my tools/run", "/tmp/f"].iter().all(|it| quoted.contains(&(*it).into())));
+        assert_eq!(found("a / b"), [""; 0]);
+    }
 }
