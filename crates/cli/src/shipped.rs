@@ -13,7 +13,7 @@ use crate::exit::Usage;
 pub type Shipped = (&'static str, &'static str);
 
 /// The plans.
-pub const PLANS: [Shipped; 18] = [
+pub const PLANS: [Shipped; 19] = [
     ("distribution", include_str!("../../../plans/distribution.toml")),
     ("etcd", include_str!("../../../plans/etcd.toml")),
     ("hard-links", include_str!("../../../plans/hard-links.toml")),

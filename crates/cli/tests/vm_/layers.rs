@@ -175,10 +175,10 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
     let scene = Scene::new();
     let image = image_in(&full);
     let place = ["run", "--place", "vm", "--kernel", &image, "--fs", "btrfs,f2fs"];
-    let (zoned, plain) =
-        ("zoned:conventional=6,max_open=16", "null_blk:cache=16M,queues=2,latency=20ms");
+    let zoned = "zoned:conventional=6,latency=50ms,max_open=16";
+    let plain = "null_blk:cache=16M,queues=2,latency=20ms";
     let more = ["--size", "512M", "--rounds", "1", "--layers", zoned, "--layers", plain];
-    let work = ["--fsync-files", "files=3,repetitions=4", "--output", "run", "--json", "-"];
+    let work = ["--fsync-files", "files=3,repetitions=8", "--output", "run", "--json", "-"];
     let words = [&place[..], &more, &work].concat();
     let document = Started::new(as_root(&scene, &words)).wait().exits(0).json();
     assert_eq!(failures(&document), [""; 0]);
@@ -204,6 +204,10 @@ fn disks_in_a_guests_memory_take_the_place_of_its_disks_zoned_and_plain() {
         let options = list(&trial["mounted"]["options"]);
         let is_f2fs = name.starts_with("f2fs");
         assert_eq!(options.contains(&"mode=lfs".into()), is_f2fs && is_zoned, "{options:?}");
+        // Each is F2FS's first after a checkpoint: docs/fsync.md. A machine that stands still for
+        // 50 ms just then sees it waiting, but not eight times.
+        let is_early = sample(trial, "fsync_early_share") > 0.0;
+        assert!(is_early || !is_f2fs || !is_zoned, "{trial:#}");
     }
     scene.assert_nothing_left();
 }

@@ -54,7 +54,9 @@ use crate::judge::trials::Trials;
 use crate::model::{Finding, Plan, Record, Workload};
 
 pub use arms::DUPLICATE_ALPHA;
-pub use conditions::{DEPTH_ADVICE, EARLY, Promise, depth_ignored_by, durability_advice, spared_by};
+pub use conditions::{
+    DEPTH_ADVICE, EARLY, Promise, depth_ignored_by, durability_advice, spared_by,
+};
 pub use trial::{CACHE_ADVICE, HARNESS_ADVICE, PROCESS_S, SYNC_ADVICE};
 
 use conditions::Said;

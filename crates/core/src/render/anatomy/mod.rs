@@ -251,9 +251,8 @@ pub(in crate::render) mod tests {
         early.entries[0].flags.sync = true;
         let mut fsyncs = Anatomy::default();
         [early, example()].into_iter().for_each(|it| fsyncs.take(it));
-        let shown = |promises| {
-            one(&Traced { fsyncs: fsyncs.clone(), promises, ..Traced::default() })
-        };
+        let shown =
+            |promises| one(&Traced { fsyncs: fsyncs.clone(), promises, ..Traced::default() });
         assert!(shown(true).contains("\n  Of 2 fsyncs, 1 returned too early: a write"));
         assert!(!shown(false).contains("early"), "somebody else's, perhaps");
     }
