@@ -11,8 +11,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fsverdict_core::generations::{Modelled, Options, Version};
 use fsverdict_core::model::trace::{Item, Origin, Traced};
 use fsverdict_core::model::{
-    Attachment, Bed, BedKind, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles,
-    FsyncOperation, Judgement, Layer, Place, Plan, Record, Stop, Workload,
+    Attachment, Bed, Bytes, Command, Contender, ExtraProbe, FsyncCase, FsyncFiles, FsyncOperation,
+    Judgement, Place, Plan, Record, Stop, Workload,
 };
 use fsverdict_core::render::{self, Figure};
 use fsverdict_core::trace::file::{self, Line};
@@ -396,13 +396,12 @@ fn traced(folder: &Path, loaded: &Loaded) -> Result<Vec<Traced>> {
     for workload in &loaded.plan.workloads {
         for contender in &loaded.plan.contenders {
             let operation = workload.fsync_files.as_ref().map(|it| it.operation);
-            let is_own = loaded.plan.bed.kind != BedKind::Directory
-                && contender.layers.iter().all(Layer::is_disk);
             let mut traced = Traced {
                 workload: workload.name.clone(),
                 contender: contender.name.clone(),
                 operation: operation.unwrap_or_default(),
-                promises: is_own && operation.is_some_and(FsyncOperation::keeps_file),
+                promises: loaded.plan.owns_disks(contender)
+                    && operation.is_some_and(FsyncOperation::keeps_file),
                 ..Traced::default()
             };
             let is_its = |record: &&Record| {

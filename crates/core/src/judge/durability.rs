@@ -2,7 +2,7 @@
 //! consistent, by its settings, and by its flushes.
 
 use super::audit::EARLY;
-use super::audit::mounted::{Spared, Terms, counts_flushes, not_whole};
+use super::audit::mounted::{Spared, Terms, counts_flushes, not_whole, waiting};
 use crate::model::{
     Basis, Condition, DeviceTotals, Feature, Given, Plan, Record, Sync, Workload, median,
 };
@@ -39,10 +39,7 @@ pub(super) fn durability(plan: &Plan, records: &[Record], workloads: &[&str]) ->
     };
     let terms = terms(plan, records);
     let spared = Spared::of(plan, &terms);
-    let is_early = |place: usize| {
-        let early = terms[place].early(plan, &plan.contenders[place]);
-        early.is_some_and(|at| terms.iter().any(|it| it.awaits.get(at) == Some(&true)))
-    };
+    let is_early = |place: usize| waiting(plan, &terms, &spared, place).is_some();
     let condition = |place: usize| {
         let name = &plan.contenders[place].name;
         let gives_up = spared.synced(place).map(Given::said);

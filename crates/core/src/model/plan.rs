@@ -86,6 +86,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Nobody but the file system of `contender` uses the disks that it is on: what a layer does
+    /// afterwards, such as a cache that writes back, or a server, is no matter of the work's.
+    pub fn owns_disks(&self, contender: &Contender) -> bool {
+        let is_bare = contender.layers.iter().all(Layer::is_disk) && contender.above.is_empty();
+        is_bare && self.bed.kind != BedKind::Directory
+    }
+
     /// The contender the others are compared with. The plan has been checked.
     pub fn reference(&self) -> &str {
         self.judgement.reference.as_deref().unwrap_or(&self.contenders[0].name)

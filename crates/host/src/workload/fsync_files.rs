@@ -22,6 +22,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fsverdict_core::model::{
     Bytes, Device, DeviceTotals, FsyncCase, FsyncFiles, FsyncOperation, Operation, Phase, Sample,
@@ -37,7 +38,7 @@ use super::random_bytes::RandomBytes;
 use super::relay::{self, Relay};
 use super::small_files::{self, SmallFilesError};
 use crate::machine::marks::Marks;
-use crate::probe::{DeviceReader, ProbeError};
+use crate::probe::{DeviceReader, DeviceReading, ProbeError};
 use crate::sys::{self, ChangedRoot};
 use crate::timing::Latencies;
 
@@ -46,6 +47,10 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Requests under way: where there seem to be more, the kernel has counted below zero.
 const IN_FLIGHT: Range<u64> = 1..1 << 31;
+/// So long it takes at most until the kernel no longer counts a request that is done.
+const PAUSE: Duration = Duration::from_micros(100);
+/// So many fsyncs tell whether they return early: others' requests may be there by chance.
+const FSYNCS_MIN: u64 = 8;
 
 /// What the name of a file begins with that was not laid out.
 const FRESH: char = 'n';
@@ -426,8 +431,8 @@ impl Operator {
         let after = read().map_err(Fault::Probe)?;
         self.fsyncs.record(end_ns - start_ns);
         if let (Some(before), Some(after)) = (before, after) {
+            self.early += u64::from(self.is_early(&after).map_err(Fault::Probe)?);
             let done = after.since(&before).totals;
-            self.early += u64::from(IN_FLIGHT.contains(&after.in_flight));
             self.counted.writes += done.writes;
             self.counted.write_bytes += done.write_bytes;
             if let Some(flushes) = done.flushes {
@@ -435,6 +440,18 @@ impl Operator {
             }
         }
         Ok(())
+    }
+
+    /// The devices had requests under way when the fsync had returned, which `after` was read
+    /// after. The kernel counts one as under way until after it has woken who waits for it
+    /// (block/blk-mq.c, `blk_mq_end_request`), but its bytes before: it is read once more.
+    fn is_early(&mut self, after: &DeviceReading) -> Result<bool, ProbeError> {
+        let Some(counters) = self.counters.as_mut().filter(|_| is_busy(after)) else {
+            return Ok(false);
+        };
+        std::thread::sleep(PAUSE);
+        let later = counters.read()?;
+        Ok(is_busy(&later) || later.since(after).totals.write_bytes > 0)
     }
 
     /// What the devices did for one fsync, on average.
@@ -450,11 +467,15 @@ impl Operator {
         ];
         let flushes = self.counted.flushes;
         samples.extend(flushes.map(|all| each("fsync_device_flushes", all, Unit::Count)));
-        if self.operation.keeps_file() {
+        if self.operation.keeps_file() && self.fsyncs.count() >= FSYNCS_MIN {
             samples.push(each("fsync_early_share", self.early, Unit::Ratio));
         }
         samples
     }
+}
+
+fn is_busy(reading: &DeviceReading) -> bool {
+    IN_FLIGHT.contains(&reading.in_flight)
 }
 
 /// No two files get the same content.

@@ -7,7 +7,7 @@ use crate::model::{
     is_synchronous_engine,
 };
 
-use super::mounted::{Spared, Terms, not_whole};
+use super::mounted::{Spared, Terms, not_whole, waiting};
 use super::rotation;
 
 /// A3's evidence.
@@ -245,16 +245,12 @@ fn unflushed(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
 
 /// A19: fsyncs that return before the disk has done what they gave it, as others' don't.
 fn early(plan: &Plan, said: &Said, spared: &Spared) -> Vec<Finding> {
-    let each = || plan.contenders.iter().enumerate().zip(said.of_contenders);
-    let keeping = || each().filter(|((place, _), _)| spared.synced(*place).is_none());
-    let finding = |((_, contender), terms): ((usize, &Contender), &Terms)| {
-        let workload = terms.early(plan, contender)?;
-        let waits = |terms: &Terms| terms.awaits.get(workload) == Some(&true);
-        let ((_, waiting), _) = keeping().find(|(_, terms)| waits(terms))?;
+    let finding = |place| {
+        let waiting = waiting(plan, said.of_contenders, spared, place)?;
         let evidence = format!("{EARLY}; not so with {}", waiting.name);
-        Some(of_terms(contender, evidence, EARLY_ADVICE))
+        Some(of_terms(&plan.contenders[place], evidence, EARLY_ADVICE))
     };
-    keeping().filter_map(finding).collect()
+    (0..plan.contenders.len()).filter_map(finding).collect()
 }
 
 /// A19: contenders that a crash can damage, against those that it leaves whole.

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{
-    BedKind, Contender, Disk, Given, Guest, Layer, Loses, Mounted, Plan, Probed, Record,
-};
+use crate::model::{Contender, Disk, Given, Guest, Loses, Mounted, Plan, Probed, Record};
 
 /// The trial's kernel counts flushes.
 pub fn counts_flushes(record: &Record) -> bool {
@@ -123,15 +121,29 @@ impl Terms {
 }
 
 impl Terms {
-    /// The first workload at which fsyncs of `contender` were seen to return while the disk still
-    /// had something under way. On bed `directory` that may be anybody's; and what a layer does
-    /// afterwards, such as a cache that writes back, is no matter of an fsync.
+    /// The first workload at which fsyncs of `contender` were seen to return while its disk still
+    /// had something under way.
     pub fn early(&self, plan: &Plan, contender: &Contender) -> Option<&str> {
-        let is_own = plan.bed.kind != BedKind::Directory;
-        let is_own = is_own && contender.layers.iter().all(Layer::is_disk);
-        let (workload, _) = self.awaits.iter().find(|(_, awaits)| is_own && !**awaits)?;
-        Some(workload)
+        let early = self.awaits.iter().find(|(_, awaits)| !**awaits);
+        early.filter(|_| plan.owns_disks(contender)).map(|(workload, _)| workload.as_str())
     }
+}
+
+/// The contender whose fsyncs waited where those of the one at `place` returned early, if they did
+/// and no setting spares them that; one with another file system, if any.
+pub fn waiting<'a>(
+    plan: &'a Plan,
+    terms: &[Terms],
+    spared: &Spared,
+    place: usize,
+) -> Option<&'a Contender> {
+    let contender = &plan.contenders[place];
+    let workload = terms[place].early(plan, contender)?;
+    let keeps = |at: &usize| spared.synced(*at).is_none() && plan.owns_disks(&plan.contenders[*at]);
+    let waits = |at: &usize| keeps(at) && terms[*at].awaits.get(workload) == Some(&true);
+    let all = (0..plan.contenders.len()).filter(waits).map(|at| &plan.contenders[at]);
+    let waiting = all.min_by_key(|it| it.file_system == contender.file_system);
+    waiting.filter(|_| spared.synced(place).is_none())
 }
 
 /// What the contenders of a plan give up, by their own words and by what their records show, in the
